@@ -1,0 +1,57 @@
+"""TRL's completions table, with the advantages that the loss used."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from trl import GRPOTrainer
+
+_ROW = "completion_row"
+_COLUMN = "token_advantages"
+
+
+class TokenAdvantages(list[float]):
+    """One number per completion token; prints short, because TRL prints every column of the table."""
+
+    def __str__(self) -> str:
+        return f"{len(self)} tokens"
+
+
+def number_rows(trainer: GRPOTrainer, batch: dict[str, Any], num_generated: int) -> int:
+    """Number the local rows of a fresh batch so that they can be found after TRL has shuffled them.
+
+    Their advantage in the table is NaN until a loss has used it.
+
+    Args:
+        num_generated: completions of all processes before this batch.
+
+    Returns:
+        Completions of all processes including this batch.
+    """
+    local = batch["advantages"].size(0)
+    total = local * trainer.accelerator.num_processes
+    first = num_generated + local * trainer.accelerator.process_index
+    batch[_ROW] = torch.arange(first, first + local, device=batch["advantages"].device)
+    table = trainer._logs["advantages"]
+    for position in range(max(len(table) - total, 0), len(table)):
+        table[position] = float("nan")
+    trainer._logs["extra"][_COLUMN].extend([None] * total)
+    return num_generated + total
+
+
+def write_used(trainer: GRPOTrainer, batch: dict[str, Any], action_mask: Tensor, num_generated: int) -> None:
+    """Put the (B, T) advantages of a loss into the table: their mean over action tokens, and each of them."""
+    used = batch["advantages"].detach() * action_mask
+    columns = [
+        batch[_ROW].unsqueeze(1),
+        batch["completion_mask"].sum(1, keepdim=True),
+        action_mask.sum(1, keepdim=True),
+    ]
+    facts = trainer.accelerator.gather(torch.cat(columns, dim=1))
+    used = trainer.accelerator.gather(trainer.accelerator.pad_across_processes(used, dim=1))
+    table, tokens = trainer._logs["advantages"], trainer._logs["extra"][_COLUMN]
+    for (row, length, num_actions), values in zip(facts.tolist(), used.tolist(), strict=True):
+        position = len(table) - (num_generated - row)
+        if 0 <= position < len(table):  # an evaluation may have pushed the row out
+            table[position] = sum(values) / max(num_actions, 1)
+            tokens[position] = TokenAdvantages(values[:length])

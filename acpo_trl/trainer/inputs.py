@@ -1,0 +1,70 @@
+"""What goes into the trainer and into its loss, checked where a mistake is cheap."""
+
+from typing import Any
+
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+
+class CreditedInputs(dict[str, Any]):
+    """A copy of a batch that knows whether the loss read the advantages after credit was given.
+
+    TRL replays its buffered batch, so credit goes into a copy; and a TRL that read the advantages before its forward
+    would train without credit and say nothing.
+    """
+
+    def __init__(self, batch: dict[str, Any]) -> None:
+        super().__init__(batch)
+        self.is_credited = False
+        self._reads: list[bool] = []
+
+    def __getitem__(self, key: str) -> Any:
+        if key == "advantages":
+            self._reads.append(self.is_credited)
+        return super().__getitem__(key)
+
+    def uncredited_advantages(self) -> Tensor:
+        """(B,) or (B, T), as the rollout left them."""
+        return super().__getitem__("advantages")
+
+    def give(self, advantages: Tensor) -> None:
+        """Set the (B,) or (B, T) advantages that the loss has to use."""
+        self["advantages"] = advantages
+        self.is_credited = True
+
+    def check_used(self) -> None:
+        """Raise RuntimeError unless every read of the advantages, at least one, came after credit."""
+        if not self._reads or not all(self._reads):
+            seen = "before credit was given" if self._reads else "never"
+            raise RuntimeError(
+                f"Credit did not reach the loss: the loss read the advantages {seen}. acpo_trl expects TRL's loss to "
+                "run its forward first and to read `advantages` afterwards; use a tested TRL version "
+                "(docs/reference/dependencies.md) or check an own `_compute_loss` or "
+                "`_get_per_token_logps_and_entropies`."
+            )
+
+
+def check_dataset(dataset: Any, name: str) -> None:
+    """Raise ValueError for a dataset without rows or without the column `prompt`."""
+    columns = getattr(dataset, "column_names", None)
+    if isinstance(columns, list) and "prompt" not in columns:
+        raise ValueError(
+            f"{name} has the columns {columns}: the trainer reads prompts from 'prompt'; expected a column of that "
+            "name; rename yours with dataset.rename_column(...)."
+        )
+    if hasattr(dataset, "__len__") and len(dataset) == 0:
+        raise ValueError(f"{name} is empty: there is nothing to train on; expected at least one row.")
+
+
+def check_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+    """Raise ValueError for a model that nothing would update or a tokenizer that cannot pad."""
+    if not any(parameter.requires_grad for parameter in model.parameters()):
+        raise ValueError(
+            "The model has no trainable parameter: training would run and change nothing; expected at least one with "
+            "requires_grad; load an adapter with is_trainable=True or unfreeze the model."
+        )
+    if tokenizer.pad_token_id is None:
+        raise ValueError(
+            "The tokenizer has neither a pad nor an eos token: completions of different length cannot be padded; "
+            "set tokenizer.pad_token."
+        )

@@ -1,0 +1,189 @@
+"""ACPOTrainer: TRL's GRPOTrainer, with each token's advantage scaled by its credit."""
+
+import logging
+import textwrap
+from typing import Any
+
+import torch
+from torch import Tensor
+from trl.trainer.utils import get_config_model_id
+
+from ..credit import CREDIT_RULES, TokenStats
+from ..credit.blend import mix, normalize_by_sign
+from ..mode import ModeReading, watch_mode
+from ..ratio import gspo_token_old_log_probs
+from ..resolve import resolve
+from .completions import number_rows, write_used
+from .config import ACPOConfig, gate_of, with_credit_defaults
+from .inputs import CreditedInputs, check_dataset, check_model
+from .metrics import credit_metrics
+from .resume import ExactResume
+
+logger = logging.getLogger(__name__)
+
+
+class ACPOTrainer(ExactResume):
+    """GRPOTrainer with asymmetric token credit (ACPO, arXiv:2607.03126).
+
+    Takes the arguments of [`~trl.GRPOTrainer`] in the same order; `args` is an [`ACPOConfig`] (a `GRPOConfig` is taken
+    with ACPO's defaults). Between TRL's forward and TRL's loss, the advantage of each token is multiplied by the credit
+    that `args.credit_rule` gives it; the loss itself is TRL's.
+
+    Raises:
+        ValueError: settings, model or dataset that cannot be trained, before the first step.
+
+    Example:
+
+    ```python
+    from datasets import load_dataset
+    from acpo_trl import ACPOConfig, ACPOTrainer
+    from acpo_trl.rewards import REWARDS
+
+    trainer = ACPOTrainer(
+        model="Qwen/Qwen2.5-0.5B",
+        reward_funcs=REWARDS["math"],
+        args=ACPOConfig("qwen-acpo"),
+        train_dataset=load_dataset("trl-lib/DeepMath-103K", split="train"),
+    )
+    trainer.train()
+    ```
+    """
+
+    _tag_names = ["trl", "acpo"]  # noqa: RUF012  TRL's attribute
+    _name = "ACPO"
+    _paper = {  # noqa: RUF012  TRL's attribute
+        "title": "ACPO: Adaptive Credit Policy Optimization via Fine-Grained Surrogate Entropy",
+        "id": "2607.03126",
+        # docstyle-ignore
+        "citation": textwrap.dedent("""\
+            @article{xie2026acpo,
+                title        = {{ACPO: Adaptive Credit Policy Optimization via Fine-Grained Surrogate Entropy}},
+                author       = {Xie and You and Li and Gong and Zeyu Chen and Quan Chen and Cheng and Jiang and Mu},
+                year         = 2026,
+                eprint       = {arXiv:2607.03126},
+            }"""),
+    }
+
+    def __init__(
+        self,
+        model: Any,
+        reward_funcs: Any = None,
+        args: Any = None,
+        train_dataset: Any = None,
+        eval_dataset: Any = None,
+        processing_class: Any = None,
+        reward_processing_classes: Any = None,
+        callbacks: Any = None,
+        optimizers: Any = (None, None),
+        quantization_config: Any = None,
+        peft_config: Any = None,
+        tools: Any = None,
+        rollout_func: Any = None,
+        environment_factory: Any = None,
+    ) -> None:
+        if args is None:
+            name = model if isinstance(model, str) else get_config_model_id(model.config)
+            args = ACPOConfig(f"{name.split('/')[-1]}-ACPO")
+        args = with_credit_defaults(args)
+        self.credit_rule = resolve(args.credit_rule, CREDIT_RULES, "credit_rule")
+        self._gate = gate_of(args)
+        self._crediting: tuple[CreditedInputs, ModeReading] | None = None
+        self._num_generated = 0
+        if train_dataset is not None:
+            check_dataset(train_dataset, "train_dataset")
+        super().__init__(
+            model=model,
+            reward_funcs=reward_funcs,
+            args=args,
+            train_dataset=train_dataset,
+            eval_dataset=eval_dataset,
+            processing_class=processing_class,
+            reward_processing_classes=reward_processing_classes,
+            callbacks=callbacks,
+            optimizers=optimizers,
+            quantization_config=quantization_config,
+            peft_config=peft_config,
+            tools=tools,
+            rollout_func=rollout_func,
+            environment_factory=environment_factory,
+        )
+        check_model(self.model, self._tokenizer)
+        self._use_gspo_token = args.importance_sampling_level == "sequence" and not self._is_uniform
+        if self._use_gspo_token:
+            self.importance_sampling_level = "token"
+            logger.warning(
+                "importance_sampling_level='sequence' with credit_rule=%r: the GSPO-token form is used (same value as "
+                "GSPO; each token keeps its own advantage, which the sequence form would average away).",
+                args.credit_rule,
+            )
+
+    @property
+    def _is_uniform(self) -> bool:
+        return self.args.credit_rule == "uniform" or self.args.credit_mix == 0.0
+
+    def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
+        batch = super()._generate_and_score_completions(inputs)
+        if self.log_completions:
+            self._num_generated = number_rows(self, batch, self._num_generated)
+        return batch
+
+    def compute_loss(
+        self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
+    ) -> Tensor:
+        """TRL's loss on credited advantages; a scalar. Raises RuntimeError if credit did not reach it."""
+        batch = CreditedInputs(inputs)
+        with watch_mode(batch["completion_mask"], self._action_mask(batch)) as reading:
+            self._crediting = batch, reading
+            try:
+                loss = super().compute_loss(model, batch, return_outputs, num_items_in_batch)
+            finally:
+                self._crediting = None
+        batch.check_used()
+        return loss
+
+    def _get_per_token_logps_and_entropies(
+        self, *args: Any, **kwargs: Any
+    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        log_probs, entropies, aux_loss = super()._get_per_token_logps_and_entropies(*args, **kwargs)
+        if self._crediting is not None:  # old and reference log-probabilities are not credited
+            self._give_credit(*self._crediting, log_probs, entropies)
+        return log_probs, entropies, aux_loss
+
+    def _give_credit(self, batch: CreditedInputs, reading: ModeReading, log_probs: Tensor, entropies: Tensor) -> None:
+        if reading.gap is None:
+            raise RuntimeError(
+                "TRL's output head was not called through its fused kernel: no mode probability was read."
+            )
+        gap = reading.gap.to(log_probs.device)
+        mask = self._action_mask(batch)
+        stats = TokenStats(log_probs, log_probs.detach() + gap, gap == 0, entropies, mask, self._gate)
+        given = batch.uncredited_advantages()
+        advantages = given if given.dim() == 2 else given.unsqueeze(1).expand_as(log_probs)
+        credit = torch.ones_like(advantages) if self._is_uniform else self._credit(stats, advantages)
+        batch.give(given if self._is_uniform else advantages * credit)
+        if self._use_gspo_token and "old_per_token_logps" in batch:
+            old = batch["old_per_token_logps"]
+            batch["old_per_token_logps"] = gspo_token_old_log_probs(log_probs, old, mask)
+        self._log_credit(stats, credit.detach(), advantages, batch)
+
+    def _credit(self, stats: TokenStats, advantages: Tensor) -> Tensor:
+        credit = mix(self.credit_rule(stats, advantages), self.args.credit_mix)
+        if self.args.credit_normalization == "sign":
+            credit = normalize_by_sign(credit, advantages, stats.action_mask, self._sum_over_ranks)
+        return credit
+
+    def _log_credit(self, stats: TokenStats, credit: Tensor, advantages: Tensor, batch: CreditedInputs) -> None:
+        mode = "train" if self.model.training else "eval"
+        for name, value in credit_metrics(stats, credit, advantages, self._sum_over_ranks).items():
+            self._metrics[mode][name].append(value)
+        if self.log_completions:
+            write_used(self, {**batch, "advantages": advantages * credit}, stats.action_mask, self._num_generated)
+
+    def _sum_over_ranks(self, values: Tensor) -> Tensor:
+        return self.accelerator.reduce(values, reduction="sum")
+
+    @staticmethod
+    def _action_mask(batch: dict[str, Any]) -> Tensor:
+        """(B, T) bool, True for tokens that the policy produced; TRL pads `tool_mask` with 1, so both are needed."""
+        mask = batch["completion_mask"]
+        return (mask * batch["tool_mask"] if "tool_mask" in batch else mask).bool()
