@@ -1,0 +1,10 @@
+"""Reward functions: TRL's signature, no torch and no TRL inside."""
+
+from collections.abc import Callable
+
+from acpo_trl.rewards.format import format_reward
+from acpo_trl.rewards.math import MathReward
+
+REWARDS: dict[str, Callable[..., list[float | None]]] = {"math": MathReward(), "format": format_reward}
+
+__all__ = ["REWARDS", "MathReward", "format_reward"]

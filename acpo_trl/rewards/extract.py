@@ -1,0 +1,104 @@
+"""Which part of a completion is the answer."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+Completion = str | Sequence[Mapping]
+
+_THINK = r"(?:think|thinking|thought|reasoning)"
+_THINK_OPEN = re.compile(rf"<{_THINK}>", re.IGNORECASE)
+_THINK_CLOSE = re.compile(rf"</{_THINK}>", re.IGNORECASE)
+# `\{` and `\}` are printed braces; a box opens at the brace behind its command.
+_BRACES = re.compile(r"(?P<box>\\(?:boxed|fbox)\s*\{)|\\.|(?P<brace>[{}])", re.DOTALL)
+_NESTED_BOX = re.compile(r"\\(?:boxed|fbox)\b\s*")
+
+
+def last_assistant_text(completion: Completion) -> str:
+    """Give the text of the last assistant message, or the completion itself if it is a string.
+
+    A message without text (a mere tool call) gives "": what a tool said is not the model's answer.
+    """
+    if isinstance(completion, str):
+        return completion
+    spoken = [message for message in completion if message.get("role", "assistant") == "assistant"]
+    content = spoken[-1].get("content") if spoken else None
+    if isinstance(content, str):
+        return content
+    return "".join(part.get("text") or "" for part in content or [] if isinstance(part, Mapping))
+
+
+def after_thinking(text: str) -> str | None:
+    """Give the text behind the last closing thinking tag; None if a thinking block is still open at the end."""
+    closed = list(_THINK_CLOSE.finditer(text))
+    rest = text[closed[-1].end() :] if closed else text
+    return None if _THINK_OPEN.search(rest) else rest
+
+
+def thinking_tags(text: str) -> tuple[int, int]:
+    """Give the number of opening and of closing thinking tags."""
+    return len(_THINK_OPEN.findall(text)), len(_THINK_CLOSE.findall(text))
+
+
+def boxes(text: str) -> list[str]:
+    r"""Give the contents of all outermost `\boxed{...}` and `\fbox{...}` whose braces close, in order of their end."""
+    contents: list[tuple[int, str]] = []
+    opened: list[tuple[int, int] | None] = []  # for each open brace: where its box and its content start, if it is one
+    for match in _BRACES.finditer(text):
+        if match["box"]:
+            opened.append((match.start(), match.end()))
+        elif match["brace"] == "{":
+            opened.append(None)
+        elif match["brace"] and opened and (box := opened.pop()):
+            start, content = box
+            while contents and contents[-1][0] > start:
+                contents.pop()
+            contents.append((start, text[content : match.start()]))
+    return [_NESTED_BOX.sub("", content).strip() for _, content in contents]
+
+
+def last_box(text: str) -> str | None:
+    """Give the content of the last box that closes, or None if there is none."""
+    found = boxes(text)
+    return found[-1] if found else None
+
+
+# A line that announces the answer of a message without box, as models and datasets write it.
+_ANNOUNCED = re.compile(
+    r"""(?:^|[.!?>]\s|\b(?:so|thus|hence|therefore),?\s)      # at the start of a line or sentence
+    [\s*_#>]*
+    (?: \#{4} | A: | (?:(?:the|my|our)\s+)?(?:final\s+|correct\s+)?answer(?:\s+is(?=[\s:]))?[\s*_]*:? )
+    [\s*_]* (?P<answer>\S[^\n]*)""",
+    re.IGNORECASE | re.VERBOSE | re.MULTILINE,
+)
+
+
+def final_answer(text: str, require_box: bool, require_thinking: bool) -> str:
+    """Give the answer that counts, or "" if the message has none.
+
+    Args:
+        text: the message.
+        require_box: an answer without box does not count.
+        require_thinking: a message without closing thinking tag has no answer.
+    """
+    answer = after_thinking(text)
+    if answer is None or (require_thinking and not thinking_tags(text)[1]):
+        return ""
+    box = last_box(answer)
+    if box is not None or require_box:
+        return box or ""
+    return announced_answer(answer)
+
+
+def announced_answer(text: str) -> str:
+    """Give what the last line of the form `Answer: ...` announces, or ""."""
+    found = list(_ANNOUNCED.finditer(text))
+    return found[-1]["answer"].strip() if found else ""
+
+
+def gold_answer(gold: object) -> str:
+    """Give the answer in a cell of the gold column: its last box, what follows `####`, or all of it; "" for none."""
+    text = "" if gold is None else str(gold).strip()
+    box = last_box(text)
+    if box is not None:
+        return box
+    return text.rpartition("####")[2].strip()
