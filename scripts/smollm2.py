@@ -34,7 +34,7 @@ def packaged_gguf() -> Path:
 def load_tokenizer(gguf: Path) -> PreTrainedTokenizerFast:
     """SmolLM2's tokenizer with its chat template, built from the lists that the GGUF file carries.
 
-    Not through transformers' own conversion: in 5.2 it takes <|im_start|> for the end token and adds tokens that have no
+    Not by transformers' own conversion: in 5.2 it takes <|im_start|> for the end token and adds tokens that have no
     embedding, and in 5.24 it does not know the split rule that the file names, "smollm" (single digits, then GPT-2's).
     """
     fields = {key.removeprefix("tokenizer."): field for key, field in GGUFReader(gguf).fields.items()}
