@@ -25,7 +25,7 @@ def acpo(stats: TokenStats, advantages: Tensor) -> Tensor:
     trust region and never reverses an update, whatever the ratio.
     """
     is_positive, delta = advantages > 0, stats.delta
-    gate = torch.where(is_positive, stats.gate.positive, stats.gate.negative)
+    gate = torch.where(is_positive, torch.full_like(delta, stats.gate.positive), stats.gate.negative)
     on_mode = torch.where(is_positive, (2 + delta) - gate * (1 - delta), (1 + gate) * (1 - delta))
     return torch.where(stats.is_mode, on_mode, _off_mode(is_positive, delta)).clamp(min=0)
 
