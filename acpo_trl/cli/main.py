@@ -1,0 +1,27 @@
+"""The `acpo-trl` command."""
+
+import argparse
+import importlib
+import sys
+
+from acpo_trl import __version__
+
+# Name: (module with `run(arguments, prog)`, help). The modules load torch and TRL: only the one asked for is imported.
+COMMANDS = {
+    "train": ("acpo_trl.cli.train", "fine-tune a causal language model with token-level credit"),
+}
+
+
+def main() -> None:
+    """Run the sub-command that the first argument names with the arguments after it."""
+    parser = argparse.ArgumentParser(
+        prog="acpo-trl",
+        description="commands:\n" + "\n".join(f"  {name:<10} {text}" for name, (_, text) in COMMANDS.items()),
+        epilog="`acpo-trl COMMAND --help` lists the options of a command.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=__version__)
+    parser.add_argument("command", choices=COMMANDS, metavar="COMMAND")
+    command = parser.parse_args(sys.argv[1:2]).command
+    module, _ = COMMANDS[command]
+    importlib.import_module(module).run(sys.argv[2:], f"acpo-trl {command}")

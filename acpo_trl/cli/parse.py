@@ -1,0 +1,92 @@
+"""`--config` files and command line, merged and checked, as the dataclasses of a `TrlParser`."""
+
+import argparse
+import dataclasses
+import difflib
+import os
+import sys
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import yaml  # type: ignore[import-untyped]
+
+if TYPE_CHECKING:
+    from trl import TrlParser
+
+Config = dict[str, Any]
+
+
+def parse(make_parser: Callable[[], "TrlParser"], arguments: list[str]) -> tuple[Any, ...]:
+    """One object per dataclass of the parser, from YAML files and, winning over them, command-line options.
+
+    `--config` may be given several times; a later file wins key by key. Dotted paths are looked up in the current
+    directory too.
+
+    Raises:
+        ValueError: a key or option that the parser does not know, or a value that a dataclass refuses.
+        OSError: a `--config` file cannot be read.
+    """
+    files, options = read_configs(arguments)
+    config = merge_configs(files.values())
+    # Before the parser is made: that imports libraries which read their environment variables on import.
+    os.environ.update({name: str(value) for name, value in config.pop("env", {}).items()})
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    parser = make_parser()
+    for path, keys in files.items():
+        check_keys(parser, keys, path)
+    check_options(parser, options)
+    parser.set_defaults_with_config(**config)
+    return parser.parse_args_into_dataclasses(options)
+
+
+def read_configs(arguments: list[str]) -> tuple[dict[str, Config], list[str]]:
+    """The content of every `--config` file by path, in order, and the arguments without them."""
+    reader = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    reader.add_argument("--config", action="append", default=[])
+    found, rest = reader.parse_known_args(arguments)
+    files: dict[str, Config] = {}
+    for path in found.config:
+        with open(path, encoding="utf-8") as file:
+            files[path] = yaml.safe_load(file) or {}
+        for name, content in {path: files[path], f"{path}: env": files[path].get("env", {})}.items():
+            if not isinstance(content, dict):
+                raise ValueError(
+                    f"{name}: is a {type(content).__name__}; expected a YAML mapping of `key: value` lines."
+                )
+    return files, rest
+
+
+def merge_configs(configs: Iterable[Config]) -> Config:
+    """One mapping in which a later config wins key by key, also inside `env`."""
+    merged: Config = {"env": {}}
+    for config in configs:
+        env = {**merged["env"], **config.get("env", {})}
+        merged = {**merged, **config, "env": env}
+    return merged
+
+
+def check_keys(parser: "TrlParser", keys: Iterable[str], path: str) -> None:
+    """Raise ValueError for the first key of a config file that is no option, with the nearest one."""
+    for key in keys:
+        if key not in option_names(parser) and key != "env":
+            raise ValueError(f"{path}: unknown key {key!r}; {nearest(parser, key)}")
+
+
+def check_options(parser: "TrlParser", options: list[str]) -> None:
+    """Raise ValueError for the first command-line option that is none, with the nearest one."""
+    _, unknown = parser.parse_known_args(options)
+    if unknown:
+        key = unknown[0].partition("=")[0].lstrip("-").replace("-", "_")
+        raise ValueError(f"unknown argument {unknown[0]!r}; {nearest(parser, key, '--')}")
+
+
+def option_names(parser: "TrlParser") -> list[str]:
+    """Every option the parser's dataclasses take."""
+    return [field.name for kind in parser.dataclass_types for field in dataclasses.fields(kind) if field.init]
+
+
+def nearest(parser: "TrlParser", key: str, prefix: str = "") -> str:
+    """The hint of an error about `key`."""
+    near = difflib.get_close_matches(str(key), option_names(parser), n=1)
+    return f"did you mean {prefix + near[0]!r}?" if near else f"`{parser.prog} --help` lists every option."

@@ -1,0 +1,194 @@
+"""Fine-tune a causal language model with token-level credit: `acpo-trl train --config FILE.yaml [--key value ...]`."""
+
+import argparse
+import sys
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trl import ScriptArguments
+
+from .parse import parse
+
+if TYPE_CHECKING:
+    from trl import DatasetMixtureConfig, ModelConfig, TrlParser
+
+    from ..trainer import ACPOConfig, ACPOTrainer
+
+PROMPT_FORMATS = ("chat", "text")
+
+
+@dataclass
+class ACPOScriptArguments(ScriptArguments):
+    r"""
+    Arguments of the training script, beside those of [`~trl.ScriptArguments`].
+
+    Args:
+        reward_funcs (`list[str]`, *optional*):
+            Rewards: names of `acpo_trl.rewards.REWARDS` or dotted paths of functions.
+        reward_model_name_or_path (`str`, *optional*):
+            A reward model, added before `reward_funcs`.
+        prompt_column (`str`, *optional*):
+            Column with the prompts. Defaults to the first of `prompt`, `problem`, `question`.
+        answer_column (`str`, *optional*):
+            Column with the gold answers; rewards get it as `solution`. Defaults to the first of `solution`, `answer`.
+        prompt_format (`str`, *optional*):
+            `"chat"` or `"text"`. Defaults to `"chat"` when the tokenizer has a chat template.
+        system_prompt (`str`, *optional*):
+            System message of chat prompts that have none.
+        prompt_template (`str`, *optional*):
+            Text around a prompt, with `{prompt}` in its place and other braces doubled.
+        max_train_samples (`int`, *optional*):
+            Use only the first rows of the training split.
+    """
+
+    reward_funcs: list[str] | None = field(
+        default=None,
+        metadata={"help": "Rewards: names of `acpo_trl.rewards.REWARDS` or dotted paths of functions."},
+    )
+    reward_model_name_or_path: str | None = field(
+        default=None,
+        metadata={"help": "A reward model (Hub name or folder), added before `reward_funcs`."},
+    )
+    prompt_column: str | None = field(
+        default=None,
+        metadata={"help": "Column with the prompts; by default the first of prompt, problem, question."},
+    )
+    answer_column: str | None = field(
+        default=None,
+        metadata={
+            "help": "Column with the gold answers, which rewards get as `solution`; by default the first of solution, "
+            "answer."
+        },
+    )
+    prompt_format: str | None = field(
+        default=None,
+        metadata={
+            "help": "chat or text; by default chat when the tokenizer has a chat template.",
+            "choices": list(PROMPT_FORMATS),
+        },
+    )
+    system_prompt: str | None = field(default=None, metadata={"help": "System message of chat prompts that have none."})
+    prompt_template: str | None = field(
+        default=None,
+        metadata={"help": "Text around a prompt, with {prompt} in its place and other braces doubled."},
+    )
+    max_train_samples: int | None = field(
+        default=None, metadata={"help": "Use only the first rows of the training split."}
+    )
+
+    def __post_init__(self) -> None:
+        if isinstance(self.reward_funcs, str):  # a YAML scalar
+            self.reward_funcs = [self.reward_funcs]
+        if self.prompt_format not in (None, *PROMPT_FORMATS):  # argparse does not check what YAML says
+            raise ValueError(f"prompt_format {self.prompt_format!r}: expected one of {list(PROMPT_FORMATS)}.")
+        if self.max_train_samples is not None and self.max_train_samples < 1:
+            raise ValueError(f"max_train_samples {self.max_train_samples!r}: nothing to train on; expected 1 or more.")
+        if self.prompt_template is not None:
+            check_template(self.prompt_template)
+
+
+def check_template(template: str) -> None:
+    """Raise ValueError for a prompt template that loses the prompt or cannot be filled."""
+    mark = "<<prompt>>"
+    try:
+        filled = template.format(prompt=mark)
+    except (KeyError, IndexError, ValueError) as error:
+        raise ValueError(
+            f"prompt_template {template!r}: cannot be filled ({error!r}); expected {{prompt}} once and every other "
+            "brace doubled, as in \\boxed{{}}."
+        ) from error
+    if mark not in filled:
+        raise ValueError(f"prompt_template {template!r}: the prompt would be lost; put {{prompt}} where it belongs.")
+
+
+def make_parser(subparsers: "argparse._SubParsersAction | None" = None, prog: str | None = None) -> "TrlParser":
+    """The parser of this script, as a sub-command of `subparsers` when given."""
+    from trl import DatasetMixtureConfig, ModelConfig, TrlParser
+
+    from ..trainer import ACPOConfig
+
+    options: dict[str, Any] = {
+        "dataclass_types": (ACPOScriptArguments, ACPOConfig, ModelConfig, DatasetMixtureConfig),
+        "usage": "%(prog)s --config FILE.yaml [--config MORE.yaml ...] [--key value ...]",
+        "allow_abbrev": False,  # a mistyped option must not pass as the beginning of another
+    }
+    if subparsers is not None:
+        return subparsers.add_parser("train", help="fine-tune a language model with token-level credit", **options)
+    return TrlParser(prog=prog, **options)
+
+
+def main(
+    script_args: ACPOScriptArguments,
+    training_args: "ACPOConfig",
+    model_args: "ModelConfig",
+    dataset_args: "DatasetMixtureConfig",
+) -> None:
+    """Train, then save model, tokenizer, state and model card in `output_dir`, and push them if asked to.
+
+    Raises:
+        ValueError: before the model is loaded, for settings and data that cannot be trained on.
+    """
+    from transformers import set_seed
+    from trl import get_peft_config, get_quantization_config
+
+    from ..trainer import ACPOTrainer
+    from .checkpoint import find_checkpoint
+    from .data import load_splits, prepare
+    from .model import load_processor, model_init_kwargs
+    from .rewards import check_arguments, load_rewards
+
+    rewards = load_rewards(
+        script_args.reward_funcs, script_args.reward_model_name_or_path, training_args.reward_weights
+    )
+    checkpoint = find_checkpoint(training_args.output_dir, training_args.resume_from_checkpoint)
+    processor = load_processor(model_args, training_args)
+    set_seed(training_args.seed)  # `test_split_size` draws from numpy's global state: same split on every process
+    with training_args.main_process_first(desc="preparing the dataset"):
+        splits = load_splits(script_args, dataset_args, evaluate=training_args.eval_strategy != "no")
+        splits = [prepare(rows, script_args, bool(processor.chat_template)) for rows in splits]
+    check_arguments(rewards, next(iter(splits[0])))
+
+    training_args.model_init_kwargs = model_init_kwargs(model_args, training_args)
+    trainer = ACPOTrainer(
+        model=model_args.model_name_or_path,
+        reward_funcs=rewards,
+        args=training_args,
+        train_dataset=splits[0],
+        eval_dataset=splits[1] if len(splits) > 1 else None,
+        processing_class=processor,
+        quantization_config=get_quantization_config(model_args),
+        peft_config=get_peft_config(model_args),
+    )
+    trainer.train(resume_from_checkpoint=checkpoint)
+    save(trainer, script_args.dataset_name)
+
+
+def save(trainer: "ACPOTrainer", dataset_name: str | None) -> None:
+    """Write what the run produced to `output_dir` and, with `push_to_hub`, to the Hub; then close the trackers."""
+    # A local path means nothing to readers of the card.
+    dataset = None if dataset_name is None or Path(dataset_name).exists() else dataset_name
+    output_dir = trainer.args.output_dir
+    trainer.save_model(output_dir)
+    trainer.save_state()
+    trainer.create_model_card(model_name=Path(output_dir).name, dataset_name=dataset)
+    trainer.accelerator.print(f"Model, tokenizer, state and model card saved to {output_dir}.")
+    if trainer.args.push_to_hub:
+        trainer.push_to_hub(dataset_name=dataset)
+        trainer.accelerator.print(f"Pushed to https://huggingface.co/{trainer.hub_model_id}.")
+    if hasattr(trainer, "end"):  # transformers 5.18 and later
+        trainer.end()
+
+
+def run(arguments: list[str], prog: str) -> None:
+    """Parse `arguments` and train; a mistake in them ends the program with one line instead of a traceback."""
+    try:
+        parsed = parse(partial(make_parser, prog=prog), arguments)
+    except (ValueError, OSError) as error:
+        sys.exit(f"{prog}: error: {error}")
+    main(*parsed)
+
+
+if __name__ == "__main__":
+    run(sys.argv[1:], "acpo_trl.cli.train")
