@@ -82,7 +82,7 @@ def make_trainer(tokenizer, tmp_path):
             "bf16": False,
             "disable_tqdm": True,
         }
-        prompts = prompts or [f"{i}+{i}=" for i in range(16)]
+        prompts = [f"{i}+{i}=" for i in range(16)] if prompts is None else prompts
         return cls(
             model=qwen2() if model is None else model,
             reward_funcs=reward_funcs,

@@ -4,6 +4,7 @@ from typing import Any
 
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from trl import GRPOConfig
 
 
 class CreditedInputs(dict[str, Any]):
@@ -54,6 +55,17 @@ def check_dataset(dataset: Any, name: str) -> None:
         )
     if hasattr(dataset, "__len__") and len(dataset) == 0:
         raise ValueError(f"{name} is empty: there is nothing to train on; expected at least one row.")
+
+
+def check_enough_prompts(num_prompts: int, args: GRPOConfig) -> None:
+    """Raise ValueError for a dataset that does not fill one generation batch; TRL would stop after zero steps."""
+    needed = args.generation_batch_size // args.num_generations
+    if num_prompts < needed:
+        raise ValueError(
+            f"train_dataset holds {num_prompts} prompts: one generation batch needs {needed} (generation_batch_size "
+            f"{args.generation_batch_size} / num_generations {args.num_generations}), so no step would be trained; "
+            "add prompts, or lower per_device_train_batch_size or gradient_accumulation_steps."
+        )
 
 
 def check_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils.data import Sampler
 from trl.trainer.utils import get_config_model_id
 
 from ..credit import CREDIT_RULES, TokenStats
@@ -15,7 +16,7 @@ from ..ratio import gspo_token_old_log_probs
 from ..resolve import resolve
 from .completions import number_rows, write_used
 from .config import ACPOConfig, gate_of, with_credit_defaults
-from .inputs import CreditedInputs, check_dataset, check_model
+from .inputs import CreditedInputs, check_dataset, check_enough_prompts, check_model
 from .metrics import credit_metrics
 from .resume import ExactResume
 
@@ -120,6 +121,11 @@ class ACPOTrainer(ExactResume):
     @property
     def _is_uniform(self) -> bool:
         return self.args.credit_rule == "uniform" or self.args.credit_mix == 0.0
+
+    def _get_train_sampler(self, dataset: Any = None) -> Sampler:
+        sampler = super()._get_train_sampler(dataset)
+        check_enough_prompts(sampler.num_samples, self.args)
+        return sampler
 
     def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
         batch = super()._generate_and_score_completions(inputs)

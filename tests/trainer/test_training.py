@@ -1,0 +1,333 @@
+"""ACPOTrainer in TRL's real loop, with the features that GRPOTrainer has."""
+
+import copy
+
+import pandas as pd
+import pytest
+import torch
+from conftest import distinct_bytes, make_batch, qwen2
+from peft import LoraConfig
+from transformers import MixtralConfig, MixtralForCausalLM
+from trl import GRPOConfig, GRPOTrainer
+
+from acpo_trl import ACPOConfig, ACPOTrainer
+from acpo_trl.credit import CREDIT_RULES
+
+
+@pytest.fixture
+def saved_model(tmp_path):
+    """The tiny model as a folder: TRL loads its reference model from there."""
+    qwen2().save_pretrained(tmp_path / "model")
+    return str(tmp_path / "model")
+
+
+def weights(trainer):
+    return {name: p.detach().clone() for name, p in trainer.model.named_parameters()}
+
+
+def train(trainer):
+    trainer.train()
+    return weights(trainer)
+
+
+def test_uniform_credit_trains_bit_identically_to_grpo(make_trainer):
+    settings = {"max_steps": 3, "num_iterations": 2, "gradient_accumulation_steps": 2}
+    ours = train(make_trainer(credit_rule="uniform", **settings))
+    theirs = train(make_trainer(cls=GRPOTrainer, config_cls=GRPOConfig, **settings))
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+    start = dict(qwen2().named_parameters())
+    assert not torch.equal(ours["model.norm.weight"], start["model.norm.weight"])
+
+
+def test_credit_changes_training(make_trainer):
+    assert not torch.equal(
+        train(make_trainer())["model.norm.weight"],
+        train(make_trainer(credit_rule="uniform"))["model.norm.weight"],
+    )
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"num_iterations": 2, "steps_per_generation": 2, "gradient_accumulation_steps": 2},
+        {"beta": 0.1},
+        {"entropy_coef": 0.01, "top_entropy_quantile": 0.5, "off_policy_mask_threshold": 0.5, "num_iterations": 2},
+        {"mask_truncated_completions": True},
+        {"gradient_checkpointing": False},
+        {"importance_sampling_level": "sequence", "loss_type": "luspo", "num_iterations": 2},
+        {"multi_objective_aggregation": "normalize_then_sum"},
+        {"pad_to_multiple_of": 8},
+        {"cast_lm_head_to_fp32": True},
+        {"bf16": True},
+        {"credit_normalization": "sign", "credit_mix": 0.5},
+    ],
+    ids=lambda s: ",".join(s),
+)
+def test_features_of_grpo_train_with_credit(make_trainer, saved_model, settings):
+    trainer = make_trainer(model=saved_model, **settings)
+    before = weights(trainer)
+    trainer.train()
+    logs = [log for log in trainer.state.log_history if "acpo/delta" in log]
+    assert len(logs) == 2
+    for log in logs:
+        assert log["acpo/delta"] is None or 0 < log["acpo/delta"] < 1
+        assert log["acpo/mode_rate"] is None or 0 <= log["acpo/mode_rate"] <= 1
+    if not settings.get("mask_truncated_completions"):  # every completion of the random model is cut off
+        assert not torch.equal(before["model.norm.weight"], trainer.model.model.norm.weight)
+
+
+def test_masking_all_truncated_completions_moves_nothing_without_decay(make_trainer):
+    trainer = make_trainer(mask_truncated_completions=True, weight_decay=0.0)
+    before = weights(trainer)
+    trainer.train()
+    assert trainer.state.log_history[0]["loss"] == 0.0
+    if trainer.state.log_history[0]["completions/clipped_ratio"] == 1.0:
+        assert all(torch.equal(before[n], p) for n, p in trainer.model.named_parameters())
+
+
+@pytest.mark.parametrize("use_dora", [False, True])
+def test_an_adapter_trains_and_the_base_stays(make_trainer, use_dora):
+    config = LoraConfig(task_type="CAUSAL_LM", r=4, target_modules=["q_proj", "down_proj"], use_dora=use_dora)
+    trainer = make_trainer(peft_config=config, beta=0.1)
+    before = weights(trainer)
+    trainer.train()
+    moved = {name for name, p in trainer.model.named_parameters() if not torch.equal(before[name], p)}
+    assert any("lora_B" in name for name in moved)
+    assert all("lora_" in name for name in moved)
+
+
+def test_mixture_of_experts_logs_its_auxiliary_loss(make_trainer):
+    torch.manual_seed(0)
+    config = MixtralConfig(
+        vocab_size=264,
+        hidden_size=32,
+        intermediate_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        num_local_experts=4,
+        max_position_embeddings=512,
+        pad_token_id=256,
+        eos_token_id=258,
+        bos_token_id=None,
+        output_router_logits=True,
+    )
+    trainer = make_trainer(model=MixtralForCausalLM(config), router_aux_loss_coef=0.01)
+    trainer.train()
+    assert trainer.state.log_history[0]["aux_loss"] > 0
+    assert trainer.state.log_history[0]["acpo/credit"] > 0
+
+
+def test_evaluation_works_before_and_without_training(make_trainer):
+    from datasets import Dataset
+
+    trainer = make_trainer(
+        eval_dataset=Dataset.from_dict({"prompt": ["1+1=", "2+2="]}), per_device_eval_batch_size=4, num_generations=2
+    )
+    metrics = trainer.evaluate()
+    assert 0 < metrics["eval_acpo/delta"] < 1
+    assert metrics["eval_rewards/distinct_bytes/mean"] > 0
+    trainer.train()
+    assert 0 < trainer.evaluate()["eval_acpo/mode_rate"] < 1
+
+
+def test_default_arguments_name_the_run_after_model_and_method(tokenizer, tmp_path, monkeypatch):
+    from datasets import Dataset
+
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "tiny"
+    qwen2().save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    monkeypatch.setattr(
+        "acpo_trl.trainer.trainer.ACPOConfig", lambda name: ACPOConfig(name, use_cpu=True, bf16=False, report_to="none")
+    )
+    trainer = ACPOTrainer(str(folder), distinct_bytes, train_dataset=Dataset.from_dict({"prompt": ["a"] * 8}))
+    assert trainer.args.output_dir.endswith("tiny-ACPO")
+    assert trainer.args.credit_rule == "acpo"
+
+
+def test_a_plain_grpo_config_is_taken_with_the_defaults_of_acpo(make_trainer):
+    trainer = make_trainer(config_cls=GRPOConfig)
+    assert trainer.args.credit_rule == "acpo"
+    trainer.train()
+    assert 0 < trainer.state.log_history[0]["acpo/credit"] < 3
+    with pytest.raises(ValueError, match="loss_type 'dappo'"):
+        make_trainer(config_cls=GRPOConfig, loss_type="dappo")
+
+
+def test_model_card_names_method_and_paper(make_trainer, tmp_path):
+    trainer = make_trainer()
+    trainer.create_model_card("my-model")
+    card = (tmp_path / "run" / "README.md").read_text()
+    assert "2607.03126" in card
+    assert "ACPO" in card
+    assert "acpo" in card.split("---")[1]
+
+
+def test_credit_that_does_not_reach_the_loss_stops_the_run(make_trainer):
+    class ReadsTooEarly(ACPOTrainer):
+        def _compute_loss(self, model, inputs):
+            advantages = inputs["advantages"]
+            loss = super()._compute_loss(model, inputs)
+            return loss + 0 * advantages.sum()
+
+    class NeverForwards(ACPOTrainer):
+        def _compute_loss(self, model, inputs):
+            return inputs["advantages"].sum() * next(model.parameters()).sum()
+
+    for cls, message in [(ReadsTooEarly, "before credit was given"), (NeverForwards, "before credit was given")]:
+        with pytest.raises(RuntimeError, match=message):
+            make_trainer(cls=cls).train()
+
+
+def test_a_head_that_is_not_trls_kernel_stops_the_run(make_trainer, monkeypatch):
+    trainer = make_trainer()
+
+    def full_logits(self, model, input_ids, attention_mask, logits_to_keep, **kwargs):
+        logits = model(input_ids, attention_mask=attention_mask).logits[:, -logits_to_keep - 1 : -1]
+        log_all = logits.log_softmax(-1)
+        log_probs = log_all.gather(-1, input_ids[:, -logits_to_keep:].unsqueeze(-1)).squeeze(-1)
+        return log_probs, -(log_all.exp() * log_all).sum(-1), None
+
+    monkeypatch.setattr(GRPOTrainer, "_get_per_token_logps_and_entropies", full_logits)
+    with pytest.raises(RuntimeError, match="no mode probability was read"):
+        trainer.train()
+
+
+def test_a_rule_sees_action_tokens_and_the_gate(make_trainer, monkeypatch):
+    seen = []
+
+    def spy(stats, advantages):
+        seen.append((stats, advantages))
+        return CREDIT_RULES["acpo"](stats, advantages)
+
+    monkeypatch.setitem(CREDIT_RULES, "spy", spy)
+    trainer = make_trainer(credit_rule="spy", loss_type="sapo")
+    inputs = make_batch(trainer.model)
+    trainer.model.train()
+    trainer.current_gradient_accumulation_steps = 1
+    trainer.compute_loss(trainer.model, inputs)
+    stats, advantages = seen[0]
+    assert stats.gate == (2.0, 2 / 1.05)
+    assert torch.equal(stats.action_mask.long(), inputs["completion_mask"] * inputs["tool_mask"])
+    assert advantages.shape == stats.log_probs.shape == stats.delta.shape == (4, 5)
+
+
+def read_table(trainer, step):
+    return pd.read_parquet(f"{trainer.args.output_dir}/completions/completions_{step:05d}.parquet")
+
+
+def test_logged_advantages_are_those_that_the_loss_used(make_trainer):
+    used = []
+
+    class Recording(ACPOTrainer):
+        def _log_credit(self, stats, credit, advantages, batch):
+            used.append((batch["completion_row"], batch["advantages"].clone(), stats.action_mask))
+            super()._log_credit(stats, credit, advantages, batch)
+
+    trainer = make_trainer(cls=Recording, log_completions=True, gradient_accumulation_steps=2, max_steps=1)
+    trainer.train()
+    table = read_table(trainer, 1)
+    assert len(table) == 8
+    for rows, advantages, mask in used:
+        for row, values, where in zip(rows.tolist(), advantages, mask, strict=True):
+            assert table["advantage"][row] == pytest.approx(values[where].mean().item(), rel=1e-5)
+            length = int(where.sum())
+            assert table["token_advantages"][row].tolist() == pytest.approx(values[:length].tolist(), rel=1e-6)
+    assert table["advantage"].abs().max() > 0
+
+
+def test_rows_that_no_loss_has_used_yet_have_no_advantage(make_trainer):
+    trainer = make_trainer(log_completions=True, steps_per_generation=2, gradient_accumulation_steps=1, max_steps=2)
+    trainer.train()
+    first, second = read_table(trainer, 1), read_table(trainer, 2)
+    assert first["advantage"].isna().sum() == 4
+    assert first["token_advantages"].isna().sum() == 4
+    assert second["advantage"].isna().sum() == 0
+
+
+def test_completions_of_an_evaluation_do_not_shift_the_table(make_trainer):
+    from datasets import Dataset
+
+    trainer = make_trainer(
+        log_completions=True,
+        steps_per_generation=2,
+        gradient_accumulation_steps=1,
+        max_steps=2,
+        eval_strategy="steps",
+        eval_steps=1,
+        per_device_eval_batch_size=2,
+        eval_dataset=Dataset.from_dict({"prompt": ["1+1="]}),
+    )
+    trainer.train()
+    table = read_table(trainer, 2)
+    assert len(table) == 8
+    shown = table["token_advantages"].map(lambda v: None if v is None else len(v))
+    lengths = table["completion"].map(len)
+    assert all(n is None or n >= length for n, length in zip(shown, lengths, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"prompts": []}, "nothing to train on"),
+        ({"reward_funcs": lambda completions, **kwargs: [1.0]}, "returned 1 rewards, but 4"),
+    ],
+)
+def test_bad_input_stops_before_the_first_step(make_trainer, change, message):
+    with pytest.raises(ValueError, match=message):
+        make_trainer(**{"prompts": None, **change}).train()
+
+
+def test_a_dataset_without_prompts_is_refused_with_its_columns(make_trainer, tokenizer, tmp_path):
+    from datasets import Dataset
+
+    with pytest.raises(ValueError, match=r"has the columns \['question'\].*rename_column"):
+        ACPOTrainer(
+            qwen2(),
+            distinct_bytes,
+            ACPOConfig("unused", use_cpu=True, bf16=False, report_to="none"),
+            Dataset.from_dict({"question": ["1"]}),
+            processing_class=tokenizer,
+        )
+
+
+def test_a_model_without_trainable_parameters_is_refused(make_trainer):
+    model = qwen2().requires_grad_(False)
+    with pytest.raises(ValueError, match="no trainable parameter"):
+        make_trainer(model=model, gradient_checkpointing=False)
+
+
+def test_a_tokenizer_without_pad_and_eos_is_refused(make_trainer, tokenizer):
+    from datasets import Dataset
+
+    bare = copy.deepcopy(tokenizer)
+    bare.pad_token = bare.eos_token = None
+    with pytest.raises(ValueError, match="neither a pad nor an eos token"):
+        ACPOTrainer(
+            qwen2(),
+            distinct_bytes,
+            ACPOConfig("unused", use_cpu=True, bf16=False, report_to="none"),
+            Dataset.from_dict({"prompt": ["a"]}),
+            processing_class=bare,
+        )
+
+
+def test_fewer_prompts_than_a_generation_batch_are_refused(make_trainer):
+    with pytest.raises(ValueError, match=r"holds 3 prompts.*needs 4"):
+        make_trainer(prompts=["a", "b", "c"], gradient_accumulation_steps=2).train()
+
+
+def test_unscored_completions_get_no_advantage_and_the_others_their_own_mean(make_trainer):
+    def partly(completions, **kwargs):
+        return [None, 0.0, 1.0, 1.0]
+
+    trainer = make_trainer(reward_funcs=partly, num_generations=4, max_steps=1)
+    batches = []
+    generate = trainer._generate_and_score_completions
+    trainer._generate_and_score_completions = lambda inputs: batches.append(generate(inputs)) or batches[0]
+    trainer.train()
+    advantages = batches[0]["advantages"]
+    assert advantages[0] == 0.0
+    assert advantages[1:].sum().abs() < 1e-5
+    assert trainer.state.log_history[0]["reward"] == pytest.approx(2 / 3)
