@@ -20,8 +20,7 @@ CHAT_TEMPLATE = (
 )
 
 
-@pytest.fixture(scope="session")
-def tokenizer():
+def byte_tokenizer():
     """One id per byte (0 to 255), then 256 pad, 257 start of turn, 258 end of turn and end of text."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     core = Tokenizer(models.BPE(vocab={c: i for i, c in enumerate(alphabet)}, merges=[]))
@@ -31,6 +30,11 @@ def tokenizer():
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=core, eos_token="<|im_end|>", pad_token="<|endoftext|>")
     tokenizer.chat_template = CHAT_TEMPLATE
     return tokenizer
+
+
+@pytest.fixture(scope="session")
+def tokenizer():
+    return byte_tokenizer()
 
 
 def qwen2(vocab_size=264, seed=0, **kwargs):
@@ -58,41 +62,42 @@ def distinct_bytes(completions, **kwargs):
     return [float(len(set(completion))) for completion in completions]
 
 
+TRAINER_ARGUMENTS = ("peft_config", "tools", "rollout_func", "environment_factory", "eval_dataset", "callbacks")
+
+
+def build_trainer(
+    cls=ACPOTrainer, config_cls=ACPOConfig, model=None, reward_funcs=distinct_bytes, prompts=None, **settings
+):
+    """A trainer of `cls` on the tiny model; other keyword arguments go to its configuration."""
+    trainer_arguments = {name: settings.pop(name) for name in TRAINER_ARGUMENTS if name in settings}
+    defaults = {
+        "per_device_train_batch_size": 4,
+        "num_generations": 2,
+        "max_completion_length": 6,
+        "max_steps": 2,
+        "logging_steps": 1,
+        "learning_rate": 1e-2,
+        "report_to": "none",
+        "save_strategy": "no",
+        "use_cpu": True,
+        "bf16": False,
+        "disable_tqdm": True,
+    }
+    prompts = [f"{i}+{i}=" for i in range(16)] if prompts is None else prompts
+    return cls(
+        model=qwen2() if model is None else model,
+        reward_funcs=reward_funcs,
+        args=config_cls(**{**defaults, **settings}),
+        train_dataset=Dataset.from_dict({"prompt": prompts}),
+        processing_class=byte_tokenizer(),
+        **trainer_arguments,
+    )
+
+
 @pytest.fixture
-def make_trainer(tokenizer, tmp_path):
-    """Build a trainer of `cls` on the tiny model; keyword arguments go to the configuration."""
-
-    def make(cls=ACPOTrainer, config_cls=ACPOConfig, model=None, reward_funcs=distinct_bytes, prompts=None, **config):
-        trainer_arguments = {
-            name: config.pop(name)
-            for name in ("peft_config", "tools", "rollout_func", "environment_factory", "eval_dataset", "callbacks")
-            if name in config
-        }
-        defaults = {
-            "output_dir": str(tmp_path / "run"),
-            "per_device_train_batch_size": 4,
-            "num_generations": 2,
-            "max_completion_length": 6,
-            "max_steps": 2,
-            "logging_steps": 1,
-            "learning_rate": 1e-2,
-            "report_to": "none",
-            "save_strategy": "no",
-            "use_cpu": True,
-            "bf16": False,
-            "disable_tqdm": True,
-        }
-        prompts = [f"{i}+{i}=" for i in range(16)] if prompts is None else prompts
-        return cls(
-            model=qwen2() if model is None else model,
-            reward_funcs=reward_funcs,
-            args=config_cls(**{**defaults, **config}),
-            train_dataset=Dataset.from_dict({"prompt": prompts}),
-            processing_class=tokenizer,
-            **trainer_arguments,
-        )
-
-    return make
+def make_trainer(tmp_path):
+    """`build_trainer` with its output in a temporary folder."""
+    return lambda **settings: build_trainer(**{"output_dir": str(tmp_path / "run"), **settings})
 
 
 def make_batch(model, seed=1, batch=4, prompt=3, length=5, old="off_policy", temperature=1.0, advantages=None):
