@@ -47,7 +47,7 @@ def qwen2(vocab_size=264, seed=0, **kwargs):
         num_hidden_layers=2,
         num_attention_heads=4,
         num_key_value_heads=2,
-        max_position_embeddings=512,
+        max_position_embeddings=4096,
         initializer_range=0.3,
         pad_token_id=256,
         eos_token_id=258,
