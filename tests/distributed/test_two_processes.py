@@ -15,19 +15,21 @@ LOSSES = ["grpo", "dapo", "sapo"]
 NOT_COMPARED = ("step_time", "runtime", "per_second", "flos", "train_loss")
 
 
-def launch(output, processes):
+def launch(processes, script, *arguments):
     command = [sys.executable, "-m", "accelerate.commands.launch", "--config_file", str(CONFIG)]
-    command += ["--num_processes", str(processes), str(HERE / "fixed_rollouts.py"), str(output), *LOSSES]
+    command += ["--num_processes", str(processes), str(HERE / script), *arguments]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
     assert done.returncode == 0, done.stderr[-4000:]
-    return json.loads(output.read_text())
+    return done.stdout
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("two_processes")
-    return launch(folder / "one.json", 1), launch(folder / "two.json", 2)
+    for processes in (1, 2):
+        launch(processes, "fixed_rollouts.py", str(folder / f"{processes}.json"), *LOSSES)
+    return [json.loads((folder / f"{processes}.json").read_text()) for processes in (1, 2)]
 
 
 @pytest.mark.slow
@@ -57,3 +59,8 @@ def test_two_processes_give_loss_gradient_norm_and_metrics_of_one(runs, loss_typ
 def test_two_processes_end_with_the_weights_of_one(runs, loss_type):
     one, two = (run[loss_type]["weights"] for run in runs)
     assert two == {name: pytest.approx(value, rel=1e-5, abs=1e-4) for name, value in one.items()}
+
+
+@pytest.mark.slow
+def test_a_model_sharded_over_two_processes_has_the_loss_and_gradient_of_the_whole_one():
+    assert launch(2, "sharded_loss.py").count("sharded loss and gradient equal the whole model's") == 2
