@@ -25,3 +25,7 @@ def main() -> None:
     command = parser.parse_args(sys.argv[1:2]).command
     module, _ = COMMANDS[command]
     importlib.import_module(module).run(sys.argv[2:], f"acpo-trl {command}")
+
+
+if __name__ == "__main__":
+    main()

@@ -41,7 +41,7 @@ def check_special_tokens(tokenizer: Any, name: str) -> None:
     """Raise ValueError without an end token; say what pads when there is no pad token."""
     if tokenizer.eos_token is None:
         raise ValueError(
-            f"tokenizer of {name!r}: has no eos token, so no completion could end (nor be padded, without a pad token); "
+            f"tokenizer of {name!r}: has no eos token, so no completion could end, nor be padded without a pad token; "
             "expected one; set eos_token in its tokenizer_config.json."
         )
     if tokenizer.pad_token is None:

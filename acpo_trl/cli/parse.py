@@ -48,20 +48,23 @@ def read_configs(arguments: list[str]) -> tuple[dict[str, Config], list[str]]:
     files: dict[str, Config] = {}
     for path in found.config:
         with open(path, encoding="utf-8") as file:
-            files[path] = yaml.safe_load(file) or {}
-        for name, content in {path: files[path], f"{path}: env": files[path].get("env", {})}.items():
-            if not isinstance(content, dict):
-                raise ValueError(
-                    f"{name}: is a {type(content).__name__}; expected a YAML mapping of `key: value` lines."
-                )
+            files[path] = as_mapping(yaml.safe_load(file), path)
+        as_mapping(files[path].get("env"), f"{path}: env")
     return files, rest
+
+
+def as_mapping(content: Any, name: str) -> Config:
+    """`content`, or an empty mapping for None; raises ValueError for anything else."""
+    if content is not None and not isinstance(content, dict):
+        raise ValueError(f"{name}: is a {type(content).__name__}; expected a YAML mapping of `key: value` lines.")
+    return content or {}
 
 
 def merge_configs(configs: Iterable[Config]) -> Config:
     """One mapping in which a later config wins key by key, also inside `env`."""
     merged: Config = {"env": {}}
     for config in configs:
-        env = {**merged["env"], **config.get("env", {})}
+        env = {**merged["env"], **(config.get("env") or {})}
         merged = {**merged, **config, "env": env}
     return merged
 
