@@ -40,7 +40,7 @@ def train(loss_type, **settings):
         prompts=["1", "22", "333", "4444"],
         output_dir=f"{sys.argv[1]}.{loss_type}",
         loss_type=loss_type,
-        per_device_train_batch_size=8 // PartialState().num_processes,
+        per_device_train_batch_size=8 // PartialState(cpu=True).num_processes,
         num_generations=8,
         rollout_func=rollout,
         log_completions=True,
@@ -60,5 +60,6 @@ if __name__ == "__main__":
         results[loss_type], accelerator = train(
             loss_type, credit_normalization="sign" if loss_type == "grpo" else "none"
         )
+    results["num_processes"] = accelerator.num_processes
     if accelerator.is_main_process:
         Path(sys.argv[1]).write_text(json.dumps(results))

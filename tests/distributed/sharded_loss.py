@@ -17,6 +17,7 @@ from torch.distributed.fsdp import fully_shard
 trainer = build_trainer(
     output_dir=tempfile.mkdtemp(), credit_rule="acpo", loss_type="sapo", gradient_checkpointing=False
 )
+assert trainer.accelerator.num_processes == 2
 inputs = make_batch(trainer.model)
 loss, gradients = loss_and_gradients(trainer, inputs)
 whole_metrics = {name: values[-1] for name, values in trainer._metrics["train"].items() if name.startswith("acpo/")}

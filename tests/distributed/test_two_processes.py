@@ -17,7 +17,7 @@ NOT_COMPARED = ("step_time", "runtime", "per_second", "flos", "train_loss")
 
 def launch(processes, script, *arguments):
     command = [sys.executable, "-m", "accelerate.commands.launch", "--config_file", str(CONFIG)]
-    command += ["--num_processes", str(processes), str(HERE / script), *arguments]
+    command += ["--num_processes", str(processes), "--main_process_port", "0", str(HERE / script), *arguments]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
     assert done.returncode == 0, done.stderr[-4000:]
@@ -29,7 +29,9 @@ def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("two_processes")
     for processes in (1, 2):
         launch(processes, "fixed_rollouts.py", str(folder / f"{processes}.json"), *LOSSES)
-    return [json.loads((folder / f"{processes}.json").read_text()) for processes in (1, 2)]
+    results = [json.loads((folder / f"{processes}.json").read_text()) for processes in (1, 2)]
+    assert [result["num_processes"] for result in results] == [1, 2]
+    return results
 
 
 @pytest.mark.slow
