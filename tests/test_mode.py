@@ -5,10 +5,10 @@ import math
 import pytest
 import torch
 import trl.trainer.utils as trl_utils
-from conftest import make_batch, qwen2
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from peft import LoraConfig
+from tiny import make_batch, qwen2
 from torch.testing import assert_close
 from transformers import (
     CohereConfig,

@@ -6,8 +6,8 @@ import pytest
 import torch
 import trl
 import trl.trainer.utils as trl_utils
-from conftest import make_batch, qwen2
 from packaging.version import Version
+from tiny import make_batch, qwen2
 from transformers import Trainer
 from trl import GRPOConfig, GRPOTrainer
 from trl.trainer.utils import RepeatSampler, shuffle_sequence_dict, split_tensor_dict

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from conftest import qwen2
+from tiny import qwen2
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import torch
 from accelerate import PartialState
-from conftest import build_trainer
+from tiny import build_trainer
 
 LENGTHS = [6, 3, 5, 1, 4, 6, 2, 5]
 

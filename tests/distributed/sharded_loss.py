@@ -10,7 +10,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import torch
-from conftest import build_trainer, loss_and_gradients, make_batch
+from tiny import build_trainer, loss_and_gradients, make_batch
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 

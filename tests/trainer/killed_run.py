@@ -7,8 +7,8 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parent)]
 
-from conftest import build_trainer  # noqa: E402
 from test_resume import WINDOWS, run  # noqa: E402
+from tiny import build_trainer  # noqa: E402
 from transformers import TrainerCallback  # noqa: E402
 
 

@@ -4,8 +4,8 @@ import copy
 
 import pytest
 import torch
-from conftest import loss_and_gradients, make_batch, qwen2
 from reference.acpo import loss_and_gradient
+from tiny import loss_and_gradients, make_batch, qwen2
 from torch.testing import assert_close
 from trl import GRPOConfig, GRPOTrainer
 

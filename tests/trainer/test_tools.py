@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 import trl
-from conftest import byte_tokenizer, qwen2
 from datasets import Dataset
+from tiny import byte_tokenizer, qwen2
 
 from acpo_trl import ACPOConfig, ACPOTrainer
 

@@ -5,8 +5,8 @@ import copy
 import pandas as pd
 import pytest
 import torch
-from conftest import distinct_bytes, make_batch, qwen2
 from peft import LoraConfig
+from tiny import distinct_bytes, make_batch, qwen2
 from transformers import MixtralConfig, MixtralForCausalLM
 from trl import GRPOConfig, GRPOTrainer
 
