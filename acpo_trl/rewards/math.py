@@ -79,7 +79,7 @@ class MathReward:
     @property
     def _pool(self) -> Pool:
         return _pools.get(self.limit_s) or _pools.setdefault(
-            self.limit_s, Pool("acpo_trl.rewards.grade.grade", self.limit_s, MEMORY_BYTES)
+            self.limit_s, Pool("acpo_trl.rewards.equivalence.grade.grade", self.limit_s, MEMORY_BYTES)
         )
 
 

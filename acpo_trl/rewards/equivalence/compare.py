@@ -1,0 +1,118 @@
+"""Are two answers the same mathematical object?
+
+Gold comes first: what it leaves open is forgiven in the answer, a hedge in the answer is not.
+"""
+
+import re
+from collections.abc import Sequence
+
+from acpo_trl.rewards.equivalence.objects import Answer, Listing, Matrix, Ordered, Ratio, Relation, Words
+from acpo_trl.rewards.equivalence.quantities import are_same_numbers, are_same_quantities
+from acpo_trl.rewards.equivalence.real_sets import are_same_sets, pieces
+from acpo_trl.rewards.equivalence.relations import are_equivalent, is_named, value_of
+from acpo_trl.rewards.equivalence.units import Quantity, contradict
+
+_CLOCK = re.compile(r"\d{1,2}:[0-5]\d(?::[0-5]\d)?")
+
+
+def is_equal(gold: Answer, answer: Answer) -> bool:
+    """Decide by kind.
+
+    Raises:
+        Unreadable, Unbounded: a part has no value that can be computed.
+    """
+    gold, answer = _single(gold), _single(answer)
+    if gold == answer:
+        return True
+    match gold, answer:
+        case (Words(), _) | (_, Words()) if not isinstance(gold, Relation) and not isinstance(answer, Relation):
+            return _letters(gold) == _letters(answer) != ""
+        case Quantity(), Quantity():
+            return are_same_quantities(gold, answer)
+        case Ratio(), Ratio():
+            return _are_same_ratios(gold, answer)
+        case Ratio(parts=(a, b)), Quantity():
+            return are_same_numbers(f"({a})/({b})", answer.number)
+        case Quantity(), Ratio(parts=(a, b)):
+            return are_same_numbers(gold.number, f"({a})/({b})")
+        case Matrix(), Matrix():
+            return len(gold.rows) == len(answer.rows) and all(map(_are_same_in_order, gold.rows, answer.rows))
+        case Relation(), Relation():
+            return _are_same_relations(gold, answer)
+    return _are_same_collections(gold, answer)
+
+
+def _are_same_collections(gold: Answer, answer: Answer) -> bool:
+    match gold, answer:
+        case Listing(), Listing():
+            return _are_same_in_any_order(gold.items, answer.items)
+        case (Ordered(items=a), Listing(items=b, is_set=False)) | (Listing(items=a, is_set=False), Ordered(items=b)):
+            return _are_same_in_order(a, b)
+        case Ordered(), Ordered() if len(gold.items) > 2 or _brackets(gold) == _brackets(answer):
+            return _are_same_in_order(gold.items, answer.items)
+    gold_pieces, answer_pieces = pieces(gold), pieces(answer)
+    if gold_pieces is not None and answer_pieces is not None:
+        return are_same_sets(gold_pieces, answer_pieces)
+    if isinstance(answer, Relation) and not isinstance(gold, Relation):
+        value = value_of(answer)
+        return value is not None and is_equal(gold, value)
+    if isinstance(gold, Relation) and not isinstance(answer, Relation):
+        value = value_of(gold) if is_named(gold) else None
+        return value is not None and is_equal(value, answer)
+    return False
+
+
+def _are_same_relations(gold: Relation, answer: Relation) -> bool:
+    if is_named(gold) and is_named(answer) and gold.texts[0] == answer.texts[0]:
+        gold_value, answer_value = value_of(gold), value_of(answer)
+        return gold_value is not None and answer_value is not None and is_equal(gold_value, answer_value)
+    gold_pieces, answer_pieces = pieces(gold), pieces(answer)
+    if gold_pieces is not None and answer_pieces is not None:
+        return are_same_sets(gold_pieces, answer_pieces)
+    if len(gold.texts) == len(answer.texts) == 2:
+        return are_equivalent(gold, answer)
+    return gold.operators == answer.operators and _are_same_in_order(gold.members, answer.members)
+
+
+def _are_same_in_order(gold: Sequence[Answer], answer: Sequence[Answer]) -> bool:
+    return len(gold) == len(answer) and all(map(is_equal, gold, answer))
+
+
+def _are_same_in_any_order(gold: Sequence[Answer], answer: Sequence[Answer]) -> bool:
+    left = list(answer)
+    if len(gold) != len(left):
+        return False
+    for item in gold:
+        index = next((index for index, other in enumerate(left) if is_equal(item, other)), None)
+        if index is None:
+            return False
+        del left[index]
+    return True
+
+
+def _are_same_ratios(gold: Ratio, answer: Ratio) -> bool:
+    """Compare times of day part by part, ratios by proportion."""
+    if contradict(gold.unit, answer.unit) or len(gold.parts) != len(answer.parts):
+        return False
+    if _CLOCK.fullmatch(":".join(gold.parts)):
+        return all(map(are_same_numbers, gold.parts, answer.parts))
+    pairs = zip(gold.parts, answer.parts, strict=True)
+    return all(are_same_numbers(f"({a})({answer.parts[0]})", f"({b})({gold.parts[0]})") for a, b in pairs)
+
+
+def _single(answer: Answer) -> Answer:
+    """Give the only item of a list or set of one."""
+    while isinstance(answer, Listing) and len(answer.items) == 1:
+        answer = answer.items[0]
+    return answer
+
+
+def _brackets(answer: Ordered) -> tuple[str, str]:
+    return (answer.opening.replace(r"\langle", "("), answer.closing.replace(r"\rangle", ")"))
+
+
+def _letters(answer: Answer) -> str:
+    """Give the letters of words, or of an expression that consists of bare letters."""
+    text = answer.text if isinstance(answer, Words) else answer.number if isinstance(answer, Quantity) else ""
+    letters = re.sub(r"[\s'-]", "", text).lower()
+    return letters if letters.isalpha() else ""

@@ -1,0 +1,100 @@
+"""The verdict on one answer. Runs in the worker processes."""
+
+import re
+
+from acpo_trl.rewards.declare import Verdict
+from acpo_trl.rewards.equivalence.arithmetic import Unbounded, Undefined
+from acpo_trl.rewards.equivalence.calculus import is_calculus, parse
+from acpo_trl.rewards.equivalence.choices import read_choice
+from acpo_trl.rewards.equivalence.compare import is_equal
+from acpo_trl.rewards.equivalence.expression import Unreadable, evaluate
+from acpo_trl.rewards.equivalence.latex import clean
+from acpo_trl.rewards.equivalence.objects import Answer, Listing, Matrix, Ordered, Ratio, Relation, Union, read
+from acpo_trl.rewards.equivalence.quantities import infinite, is_numeral, spelled
+from acpo_trl.rewards.equivalence.sampling import NUM_SAMPLES
+from acpo_trl.rewards.equivalence.units import Quantity
+
+MAX_DEPTH = 50
+MAX_PROSE_WORDS = 5
+_MISSING = frozenset(["", "None", "nan", "NaN", "null"])
+_TEXT = re.compile(r"\\text\{([^{}]*)\}")
+_PROSE_WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{3,}")
+_BRACKET = re.compile(r"(?P<open>[(\[{])|[)\]}]")
+
+
+def grade(gold: str, answer: str) -> Verdict:
+    """Compare an answer with the gold answer, both without their box."""
+    gold, answer = clean(gold), clean(answer)
+    if gold in _MISSING or len(_PROSE_WORD.findall(_TEXT.sub("", gold))) > MAX_PROSE_WORDS:
+        return Verdict(None, "gold is no answer")
+    if answer and spelled(gold) == spelled(answer):
+        return Verdict(1.0, "identical")
+    choice, chosen = read_choice(gold), read_choice(answer)
+    if choice and chosen:
+        return _verdict(choice.letter == chosen.letter)
+    try:
+        expected = _read(choice.text if choice and choice.text else gold)
+        _check(expected)
+    except (Unreadable, Undefined) as error:
+        return Verdict(None, f"unreadable gold: {error}")
+    if not answer:
+        return Verdict(0.0, "no answer")
+    try:
+        return _verdict(is_equal(expected, _read(answer)))
+    except Unbounded as error:
+        return Verdict(0.0, f"too large: {error}")
+    except (Unreadable, Undefined) as error:
+        return Verdict(0.0, f"unreadable answer: {error}")
+
+
+def _verdict(is_right: bool) -> Verdict:
+    return Verdict(1.0, "equal") if is_right else Verdict(0.0, "different")
+
+
+def _read(text: str) -> Answer:
+    depth = deepest = 0
+    for match in _BRACKET.finditer(text):
+        depth += 1 if match["open"] else -1
+        deepest = max(deepest, depth)
+    if deepest > MAX_DEPTH:
+        raise Unreadable(f"{deepest} brackets deep")
+    return read(text)
+
+
+def _check(answer: Answer) -> None:
+    """Raise Unreadable if a part of the gold answer means nothing to us."""
+    match answer:
+        case Quantity(number=number):
+            _check_number(number)
+        case Ratio(parts=texts):
+            for text in texts:
+                _check_number(text)
+        case Relation(members=(_, *items)) | Listing(items=items) | Ordered(items=items):  # a name needs no value
+            for item in items:
+                _check(item)
+        case Union(parts=parts, removed=removed):
+            for part in (*parts, *removed):
+                _check(part)
+        case Matrix(rows=rows):
+            for row in rows:
+                for entry in row:
+                    _check(entry)
+
+
+def _check_number(text: str) -> None:
+    if infinite(text) or is_numeral(text) or spelled(text) == r"\mathbb{R}":
+        return
+    try:
+        for sample in range(NUM_SAMPLES):
+            try:
+                evaluate(text, sample)
+                return
+            except Undefined:
+                continue
+        raise Undefined(text[:80])
+    except Unbounded:
+        return
+    except Unreadable:
+        if not is_calculus(text):
+            raise
+        parse(text)

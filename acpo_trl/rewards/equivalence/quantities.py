@@ -1,0 +1,90 @@
+"""Are two quantities the same?"""
+
+import re
+from fractions import Fraction
+
+from acpo_trl.rewards.equivalence.calculus import are_equal_by_algebra, is_calculus
+from acpo_trl.rewards.equivalence.expression import Unreadable, evaluate
+from acpo_trl.rewards.equivalence.sampling import are_equal
+from acpo_trl.rewards.equivalence.units import Quantity, contradict
+
+_INFINITE = re.compile(r"\+?(-?)\\infty")
+_NUMERAL = re.compile(r"[({]*(?=[A-Fa-f]*\d)([0-9A-Fa-f]+)[)}]*_\{?(?:\\text\{)?(\w+)\}*")
+_BASES = {"two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8", "nine": "9"}
+
+
+def are_same_quantities(gold: Quantity, answer: Quantity) -> bool:
+    """Compare number and unit; a unit or a percent sign that only one of them has is forgiven.
+
+    Raises:
+        Unreadable, Unbounded: a number has no value that can be computed.
+    """
+    if contradict(gold.unit, answer.unit):
+        return False
+    factors = {answer.multiple / gold.multiple}
+    if gold.is_percent > answer.is_percent or (answer.is_percent > gold.is_percent and _is_at_least_one(gold.number)):
+        factors.add(Fraction(1))
+    if any(are_same_numbers(gold.number, answer.number, factor) for factor in factors):
+        return True
+    # An angle without unit is in radians: 60 degrees are pi/3.
+    if gold.unit == {"degree"} and not answer.unit and r"\pi" in answer.number:
+        return are_same_numbers(rf"({gold.number})\pi/180", answer.number)
+    if answer.unit == {"degree"} and not gold.unit and r"\pi" in gold.number:
+        return are_same_numbers(gold.number, rf"({answer.number})\pi/180")
+    return False
+
+
+def are_same_numbers(gold: str, answer: str, factor: Fraction = Fraction(1)) -> bool:
+    """Is gold = answer * factor?"""
+    if factor != 1:
+        answer = rf"({answer})\cdot({factor})"
+    if spelled(gold) == spelled(answer):
+        return True
+    if infinite(gold) or infinite(answer):
+        return infinite(gold) == infinite(answer)
+    if is_numeral(gold) or is_numeral(answer):
+        return _are_same_numerals(spelled(gold), spelled(answer))
+    try:
+        return are_equal(gold, answer)
+    except Unreadable:
+        if is_calculus(gold) or is_calculus(answer):
+            return are_equal_by_algebra(gold, answer)
+        raise
+
+
+def spelled(text: str) -> str:
+    """Give the text without what does not matter in print: spaces, and braces around a single character."""
+    return re.sub(r"([_^])\{(\w)\}(?!\w)", r"\1\2", text.replace(" ", ""))
+
+
+def infinite(text: str) -> str:
+    """Give `-` and `+` for the infinities, and nothing for anything else."""
+    match = _INFINITE.fullmatch(spelled(text))
+    return (match[1] or "+") if match else ""
+
+
+def is_numeral(text: str) -> bool:
+    """Is it digits with a base, such as 1011_2?"""
+    return bool(_NUMERAL.fullmatch(spelled(text)))
+
+
+def is_constant(quantity: Quantity) -> bool:
+    """Is it a number, rather than an expression with variables or a name?"""
+    try:
+        return not evaluate(quantity.number)[1]
+    except Unreadable:
+        return False
+
+
+def _is_at_least_one(number: str) -> bool:
+    try:
+        return abs(evaluate(number)[0]) >= 1
+    except Unreadable:
+        return False
+
+
+def _are_same_numerals(gold: str, answer: str) -> bool:
+    """Compare digits and base; a base that only one of them states is forgiven."""
+    digits = [match[1] if (match := _NUMERAL.fullmatch(text)) else text for text in (gold, answer)]
+    bases = {_BASES.get(match[2], match[2]) for text in (gold, answer) if (match := _NUMERAL.fullmatch(text))}
+    return digits[0].lower() == digits[1].lower() and len(bases) == 1
