@@ -62,14 +62,14 @@ def last_box(text: str) -> str | None:
     return found[-1] if found else None
 
 
-# A line that announces the answer of a message without box, as models and datasets write it.
-_ANNOUNCED = re.compile(
-    r"""(?:^|[.!?>]\s|\b(?:so|thus|hence|therefore),?\s)      # at the start of a line or sentence
-    [\s*_#>]*
-    (?: \#{4} | A: | (?:(?:the|my|our)\s+)?(?:final\s+|correct\s+)?answer(?:\s+is(?=[\s:]))?[\s*_]*:? )
-    [\s*_]* (?P<answer>\S[^\n]*)""",
-    re.IGNORECASE | re.VERBOSE | re.MULTILINE,
+# What announces the answer of a message without box, at the start of a line or sentence.
+_ANNOUNCEMENT = re.compile(
+    r"(?:^|[.!?>][ \t]|\b(?:so|thus|hence|therefore),?[ \t])[ \t*_#>]*"
+    r"(?:####|A:|(?:(?:the|my|our)[ \t]+)?(?:final[ \t]+|correct[ \t]+)?answer\b(?:[ \t]+is\b)?)[ \t*_:]*|<answer>",
+    re.IGNORECASE | re.MULTILINE,
 )
+_DISPLAY = re.compile(r"\\\[(.+?)\\\]|\$\$(.+?)\$\$", re.DOTALL)
+_SENTENCE_END = re.compile(r"\.\s+(?=[A-Z])|\n")
 
 
 def final_answer(text: str, require_box: bool, require_thinking: bool) -> str:
@@ -90,9 +90,13 @@ def final_answer(text: str, require_box: bool, require_thinking: bool) -> str:
 
 
 def announced_answer(text: str) -> str:
-    """Give what the last line of the form `Answer: ...` announces, or ""."""
-    found = list(_ANNOUNCED.finditer(text))
-    return found[-1]["answer"].strip() if found else ""
+    """Give what the last announcement such as `Answer: 4` or `The answer is 4.` announces, or ""."""
+    found = list(_ANNOUNCEMENT.finditer(text))
+    if not found:
+        return ""
+    rest = text[found[-1].end() :].lstrip()
+    display = _DISPLAY.match(rest)
+    return (display[1] or display[2] if display else _SENTENCE_END.split(rest, maxsplit=1)[0]).strip()
 
 
 def gold_answer(gold: object) -> str:

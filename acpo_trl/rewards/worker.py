@@ -5,6 +5,7 @@ The workers are fresh interpreters, so neither the caller's threads nor its libr
 """
 
 import atexit
+import contextlib
 import importlib
 import os
 import resource
@@ -37,11 +38,16 @@ class Worker:
 
     def __init__(self, target: str, limit_s: float, memory_bytes: int) -> None:
         self.connection, theirs = Pipe()
-        serve = f"from {__name__} import serve; serve({theirs.fileno()}, {target!r}, {limit_s}, {memory_bytes})"
-        # Our whole search path, because the caller may have extended it; a fixed hash seed, because sympy orders by it.
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONHASHSEED": "0"}
+        # The caller's search path, which need not contain the working directory that `-c` puts first.
+        program = (
+            f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import serve; "
+            f"serve({theirs.fileno()}, {target!r}, {limit_s}, {memory_bytes})"
+        )
         self.process = subprocess.Popen(
-            [sys.executable, "-c", serve], pass_fds=[theirs.fileno()], env=environment, stdin=subprocess.DEVNULL
+            [sys.executable, "-c", program],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            env=os.environ | {"PYTHONHASHSEED": "0"},  # sympy orders by hash: the same verdict in every worker
         )
         theirs.close()
         self.is_ready = self.is_busy = False
@@ -171,17 +177,15 @@ def serve(descriptor: int, target: str, limit_s: float, memory_bytes: int) -> No
 def _answer(connection: Connection, target: str, limit_s: float) -> None:
     module, _, name = target.rpartition(".")
     function = getattr(importlib.import_module(module), name)
-    connection.send(_READY)
-    while True:
-        try:
+    with contextlib.suppress(EOFError, OSError):  # the pipe is closed: the parent has no more calls, or is gone
+        connection.send(_READY)
+        while True:
             task = connection.recv()
-        except EOFError:
-            return
-        # The parent kills at the limit. If it is gone, the kernel does: the default action of SIGALRM is to end us.
-        signal.setitimer(signal.ITIMER_REAL, limit_s + 1)
-        try:
-            reply = function(*task)
-        except Exception as error:
-            reply = Failure(type(error).__name__)
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        connection.send(reply)
+            # The parent kills at the limit. If it is gone, the kernel does: the default action of SIGALRM is to end us.
+            signal.setitimer(signal.ITIMER_REAL, limit_s + 1)
+            try:
+                reply = function(*task)
+            except Exception as error:
+                reply = Failure(type(error).__name__)
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            connection.send(reply)

@@ -16,7 +16,7 @@ from acpo_trl.rewards.equivalence.units import Quantity
 
 MAX_DEPTH = 50
 MAX_PROSE_WORDS = 5
-_MISSING = frozenset(["", "None", "nan", "NaN", "null"])
+_MISSING = frozenset(["None", "nan", "NaN", "null", "N/A", "n/a"])
 _TEXT = re.compile(r"\\text\{([^{}]*)\}")
 _PROSE_WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{3,}")
 _BRACKET = re.compile(r"(?P<open>[(\[{])|[)\]}]")
@@ -25,9 +25,10 @@ _BRACKET = re.compile(r"(?P<open>[(\[{])|[)\]}]")
 def grade(gold: str, answer: str) -> Verdict:
     """Compare an answer with the gold answer, both without their box."""
     gold, answer = clean(gold), clean(answer)
-    if gold in _MISSING or len(_PROSE_WORD.findall(_TEXT.sub("", gold))) > MAX_PROSE_WORDS:
+    is_prose = len(_PROSE_WORD.findall(_TEXT.sub("", gold))) > MAX_PROSE_WORDS
+    if is_prose or gold in _MISSING or not any(map(str.isalnum, gold)):
         return Verdict(None, "gold is no answer")
-    if answer and spelled(gold) == spelled(answer):
+    if spelled(gold) == spelled(answer):
         return Verdict(1.0, "identical")
     choice, chosen = read_choice(gold), read_choice(answer)
     if choice and chosen:

@@ -21,22 +21,30 @@ _RULES = [
     for pattern, replacement in (
         (r"<\|[^<>|]*\|>|</?[A-Za-z]+>", ""),  # end-of-turn markers, answer tags
         (r"(?<!\\)\\[()\[\]]", ""),
+        (r"\\not\s*=", r"\\ne "),
+        (r"\\not\s*\\in(?![a-z])", r"\\notin "),
         (r"\\(?:left|right)\s*\.", ""),
         (r"\\(?:textcolor|colorbox)\s*\{[^{}]*\}|\\color\s*(?:\{[^{}]*\}|[a-z]+)", ""),
         (r"(?:\{|^)([^{}]*)\\over(?![A-Za-z])([^{}]*)(?:\}|$)", r"\\frac{\1}{\2}"),
         (r"(?:\{|^)([^{}]*)\\choose(?![A-Za-z])([^{}]*)(?:\}|$)", r"\\binom{\1}{\2}"),
         (r"(?:\{\s*\})?[_^]\{?(\w+)\}?\s*C_\{?(\w+)\}?", r"\\binom{\1}{\2}"),
+        (r"(?<![A-Za-z\\])C\s*\(\s*(\d+)\s*,\s*(\d+)\s*\)", r"\\binom{\1}{\2}"),
+        (r"(\\mathbb\{R\})\s*-\s*(?=\\\{)", r"\1\\setminus "),
+        (r"\\frac\s*\{\s*\\text\{([^{}]*)\}\s*\}\s*\{\s*\\text\{([^{}]*)\}\s*\}", r"\\text{\1/\2}"),
         (r"(?:\\text\{\s*)?\ball real(?: number)?s\b(?:\s*\})?", r"\\mathbb{R}"),
         (r"\b([AaPp])\.\s?([Mm])\b\.?", r"\1\2"),
-        (r"\s*(?:_\{?\s*)?\\text\{\s*\(?\s*base[ -](\w+)\s*\)?\s*\}\s*\}?|_\{?\s*base (\w+)\s*\}?", r"_{\1\2}"),
+        (r"_\{\s*\((\w+)\)\s*\}|\s*(?:_\{?\s*)?(?:\\text\{\s*)?\(?\s*base[ -]\}?\s*(\w+)\s*\)?\s*\}*", r"_{\1\2}"),
         (r"\{\\(?:rm|bf|it|sf|tt)\s+([^{}]*)\}", r"\\text{\1}"),
         (r"(?<=\d)(?:\{,\}|,\s*\\!|\\[,;: ]|~|\s)\s*(?=\d{3}(?!\d))", ""),  # digit groups: 1{,}000, 1\,000, 1 000
         (r"\\!", ""),
         (r"(?<!\\)\\[,;:> ]|~|\\hspace\*?\{[^{}]*\}|\s+", " "),
         (r"\\p?mod\s*\{([^{}]*)\}|\\pmod\s*(\w)|\(\s*\\bmod\s*(\w+)\s*\)", r"\\text{ mod \1\2\3}"),
-        (r"\^\s*(?:\{\s*\\(?:circ|degree)\s*\}|\\circ(?![A-Za-z]))|\\degree(?![A-Za-z])", r"^\\circ "),
+        (
+            r"\^\s*(?:\{\s*(?:\\(?:circ|degree)|o)\s*\}|\\circ(?![A-Za-z])|o\b)|\\(?:text)?degree(?![A-Za-z])",
+            r"^\\circ ",
+        ),
         (r"\\%|\\text\{\s*(?:per\s?cent|percentage|pct)\s*\}|(?<=[\d\s}])(?:per\s?cent|percentage|pct)(?![a-z])", "%"),
-        (r"\\text\{\s*degrees?\s*\}|(?<=[\d\s}])degrees?(?![a-z])", r"^\\circ "),
+        (r"\\text\{\s*deg(?:rees?)?\s*\}|(?<=[\d\s}])deg(?:rees?)?(?![a-z])", r"^\\circ "),
         (r">=", r"\\ge "),
         (r"<=", r"\\le "),
         (r"(?<=\s)!=", r"\\ne "),
@@ -63,7 +71,7 @@ def clean(text: str) -> str:
     """
     if r"\begin" not in text:  # where a double backslash ends a row, it is no escaped single one
         text = re.sub(r"\\\\(?=[A-Za-z])", r"\\", text)
-    text = _without_dollars(_ascii(text))
+    text = _without_dollars(_ascii(re.sub(r"\s+", " ", text)))
     for _ in range(4):  # fonts may be nested
         text = _FONT.sub(_plain_font, text)
     for pattern, replacement in _RULES:
@@ -119,6 +127,7 @@ def _ascii(text: str) -> str:
     text = _SUPERSCRIPT.sub(lambda match: f"^{{{_plain(match)}}}", text)
     text = _SUBSCRIPT.sub(lambda match: f"_{{{_plain(match)}}}", text)
     text = _GREEK_LETTER.sub(lambda match: f"\\{_greek_name(match[0])} ", text)
+    text = "".join(character for character in text if unicodedata.category(character) != "Cf")  # zero-width spaces
     text = _FRACTION_SIGN.sub(lambda match: "\\frac{{{}}}{{{}}}".format(*_plain(match).split("\u2044")), text)
     return unicodedata.normalize("NFKC", text.translate(CHARACTERS))
 

@@ -75,6 +75,7 @@ _OPERATOR = (
     r"cong|propto|mapsto)(?![A-Za-z])"
 )
 _MATRIX = re.compile(r"(.*?)\\begin\{([pbB]?matrix|smallmatrix|array)\}(?:\{[^{}]*\})?(.*)\\end\{\2\}", re.DOTALL)
+_UNION = r"\\(?:cup|setminus)(?![A-Za-z])"
 _POINT_NAME = re.compile(r"^[A-Z]'?\s*(?=\([^()]*[,;])")
 _PARTNERS = {"(": (")", "]"), "[": ("]", ")"), r"\{": (r"\}",), r"\langle": (r"\rangle",)}
 
@@ -94,6 +95,7 @@ def read(text: str) -> Answer:
         raise Unreadable("empty")
     return (
         _read_listing(text)
+        or _read_union_of_relations(text)
         or _read_relation(text)
         or _read_union(text)
         or _read_brackets(text)
@@ -142,8 +144,13 @@ def _read_relation(text: str) -> Answer | None:
     return Relation(tuple(map(read, texts)), tuple(texts), tuple(operators))
 
 
+def _read_union_of_relations(text: str) -> Answer | None:
+    parts, _ = split(text, _UNION)
+    return _read_union(text) if all(split(part, _OPERATOR)[1] for part in parts) else None
+
+
 def _read_union(text: str) -> Answer | None:
-    parts, operators = split(text, r"\\(?:cup|setminus)(?![A-Za-z])")
+    parts, operators = split(text, _UNION)
     if not operators:
         return None
     removed = operators.index(r"\setminus") + 1 if r"\setminus" in operators else len(parts)

@@ -10,6 +10,7 @@ from acpo_trl.rewards.equivalence.units import Quantity, contradict
 
 _INFINITE = re.compile(r"\+?(-?)\\infty")
 _NUMERAL = re.compile(r"[({]*(?=[A-Fa-f]*\d)([0-9A-Fa-f]+)[)}]*_\{?(?:\\text\{)?(\w+)\}*")
+_RADIANS = re.compile(r"\\pi|\\arc")
 _BASES = {"two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8", "nine": "9"}
 
 
@@ -27,9 +28,9 @@ def are_same_quantities(gold: Quantity, answer: Quantity) -> bool:
     if any(are_same_numbers(gold.number, answer.number, factor) for factor in factors):
         return True
     # An angle without unit is in radians: 60 degrees are pi/3.
-    if gold.unit == {"degree"} and not answer.unit and r"\pi" in answer.number:
+    if gold.unit == {"degree"} and not answer.unit and _RADIANS.search(answer.number):
         return are_same_numbers(rf"({gold.number})\pi/180", answer.number)
-    if answer.unit == {"degree"} and not gold.unit and r"\pi" in gold.number:
+    if answer.unit == {"degree"} and not gold.unit and _RADIANS.search(gold.number):
         return are_same_numbers(gold.number, rf"({answer.number})\pi/180")
     return False
 

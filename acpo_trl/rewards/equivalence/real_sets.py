@@ -6,7 +6,7 @@ from typing import NamedTuple
 from acpo_trl.rewards.equivalence import arithmetic
 from acpo_trl.rewards.equivalence.expression import evaluate
 from acpo_trl.rewards.equivalence.objects import Answer, Listing, Ordered, Relation, Union
-from acpo_trl.rewards.equivalence.quantities import are_same_numbers, infinite
+from acpo_trl.rewards.equivalence.quantities import are_same_numbers, infinite, spelled
 from acpo_trl.rewards.equivalence.units import Quantity
 
 _VARIABLE = re.compile(r"(?:[A-Za-z]|\\[a-z]+)(?:_\w|_\{\w+\})?")
@@ -20,6 +20,11 @@ class Piece(NamedTuple):
     has_low: bool
     high: str
     has_high: bool
+
+
+_REALS = Piece(r"-\infty", False, r"\infty", False)
+_POSITIVE = Piece("0", False, r"\infty", False)
+_NAMED = {r"\mathbb{R}": _REALS, r"\mathbb{R}^+": _POSITIVE, r"\mathbb{R}_+": _POSITIVE, r"\mathbb{R}_{>0}": _POSITIVE}
 
 
 def are_same_sets(gold: list[Piece], answer: list[Piece]) -> bool:
@@ -36,13 +41,13 @@ def are_same_sets(gold: list[Piece], answer: list[Piece]) -> bool:
 def pieces(answer: Answer) -> list[Piece] | None:
     """Give the pieces of an interval, an inequality in one variable or a union; None if it is none of these."""
     match answer:
-        case Quantity() if re.sub(r"\s", "", answer.number) == r"\mathbb{R}":
-            return [Piece(r"-\infty", False, r"\infty", False)]
+        case Quantity() if spelled(answer.number) in _NAMED:
+            return [_NAMED[spelled(answer.number)]]
         case Ordered(items=(Quantity() as low, Quantity() as high)):
             return [Piece(low.number, answer.opening == "[", high.number, answer.closing == "]")]
         case Listing(items=items, is_set=True) if all(isinstance(item, Quantity) for item in items):
             return [Piece(item.number, True, item.number, True) for item in items if isinstance(item, Quantity)]
-        case Listing(items=items) if items and all(isinstance(item, Relation) for item in items):
+        case Listing(items=items) if items and all(isinstance(item, Relation | Ordered) for item in items):
             return _join(items)
         case Union():
             return _without(_join(answer.parts), answer.removed)
@@ -89,8 +94,7 @@ def _bounds(relation: Relation) -> list[Piece] | None:
     if len(variables) != 1 and len(texts) == 2:
         return None
     if operators == [r"\ne"]:
-        everything = Piece(r"-\infty", False, r"\infty", False)
-        return _cut(everything, texts[1 - variables[0]])
+        return _cut(_REALS, texts[1 - variables[0]])
     if not all(operator in ("<", r"\le") for operator in operators):
         return None
     if len(texts) == 3 and 1 in variables:

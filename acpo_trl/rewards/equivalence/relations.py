@@ -26,15 +26,32 @@ def value_of(relation: Relation) -> Answer | None:
     if not set(relation.operators) <= {"=", r"\approx"}:
         return None
     members = relation.members
-    if r"\approx" in relation.operators[1:]:
-        members = members[: relation.operators.index(r"\approx", 1) + 1]
+    if r"\approx" in relation.operators:
+        end = relation.operators.index(r"\approx") + 1
+        if any(_is_value(member) for member in members[:end]):
+            exact, rounded = members[end - 1 : end + 1]
+            return value_of(_part(relation, end)) if _are_close(exact, rounded) else None
     values = [member for member in members if _is_value(member)]
     if not values:
-        return members[-1] if is_named(relation) else None
+        return members[-1] if len(members) == 1 or is_named(relation) else None
     if any(_is_in_one_unknown(member) for member in members if member not in values):
         return None
     are_consistent = all(_are_consistent(values[0], value) for value in values[1:])
     return values[-1] if are_consistent else None
+
+
+def _part(relation: Relation, end: int) -> Relation:
+    return Relation(relation.members[:end], relation.texts[:end], relation.operators[: end - 1])
+
+
+def _are_close(exact: Answer, rounded: Answer) -> bool:
+    """Can one number be the other, rounded?"""
+    if not (isinstance(exact, Quantity) and isinstance(rounded, Quantity)):
+        return False
+    if not (is_constant(exact) and is_constant(rounded)):
+        return False
+    a, b = (inexact(evaluate(quantity.number)[0]) for quantity in (exact, rounded))
+    return abs(a - b) <= max(abs(a), abs(b)) / 20
 
 
 def are_equivalent(gold: Relation, answer: Relation) -> bool:

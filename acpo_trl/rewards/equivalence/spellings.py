@@ -40,6 +40,8 @@ CHARACTERS = str.maketrans(
         "€": r"\text{ euro }",
         "£": r"\text{ pound }",
         "¢": r"\text{ cent }",
+        "₹": r"\text{ rupee }",
+        "¥": r"\text{ yen }",
     }
 )
 

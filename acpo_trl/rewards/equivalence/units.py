@@ -33,6 +33,8 @@ _SPELLINGS = {
     "$": "dollar usd buck",
     "cent": "",
     "euro": "eur",
+    "rupee": "rs",
+    "yen": "",
     "rad": "radian",
     "hz": "hertz",
     "j": "joule",
@@ -55,7 +57,7 @@ _COMPOUNDS = {"mph": "mi h", "kph": "km h", "kmh": "km h", "kmph": "km h"}
 _POWERS = {"square": "^2", "sq": "^2", "cubic": "^3", "cu": "^3"}
 _FILLERS = frozenset(["of", "the", "a", "an", "per", "/", "long", "wide", "tall", "high", "deep", "total"])
 
-_PREFIX = re.compile(r"^(-?)\s*(?:\$|\\text\{\s*(euro|pound|[Rr]s\.?)\s*\})\s*(?=-?\s*[\d.\\])")
+_PREFIX = re.compile(r"^(-?)\s*(?:\$|\\text\{\s*(euro|pound|yen|rupee|[Rr]s\.?)\s*\})\s*(?=-?\s*[\d.\\])")
 _SUFFIX = re.compile(
     r"""\s*(?: (?P<percent>%)
     | (?P<degree>\^\\circ\s*(?:(?:\\text\{\s*)?(?P<scale>[CF])\s*\}?)?)
@@ -83,7 +85,7 @@ def read_quantity(text: str) -> Quantity:
     words: list[str] = []
     is_percent = False
     if match := _PREFIX.match(text):
-        words.append(match[2] or "$")
+        words.append(_symbol((match[2] or "$").lower()))
         text = match[1] + text[match.end() :]
     while (match := _SUFFIX.search(text)) and _is_unit(match, text[: match.start()]):
         is_percent = is_percent or bool(match["percent"])
@@ -133,10 +135,10 @@ def _words(match: re.Match) -> list[str]:
     power = match["power"] or match["bare_power"]
     found: list[str] = []
     pending = f"^{power}" if power else ""
-    for word in reversed(re.sub("[()]", "", text).split()):
+    for word in (word.strip(".,") for word in reversed(re.sub("[()]", "", text).split())):
         if word in _POWERS and found:
             found[-1] += _POWERS[word]
-        elif word.strip(".") not in _FILLERS:
+        elif word not in _FILLERS:
             found += [symbol + pending for symbol in _COMPOUNDS.get(word, _symbol(word)).split()]
             pending = ""
     return found
