@@ -178,6 +178,9 @@ def save(trainer: "ACPOTrainer", dataset_name: str | None) -> None:
         trainer.push_to_hub(dataset_name=dataset)
         trainer.accelerator.print(f"Pushed to https://huggingface.co/{trainer.hub_model_id}.")
     if hasattr(trainer, "end"):  # transformers 5.18 and later
+        # A DDP module that outlives its process group waits, on being freed, for Gloo threads that wait for the GIL.
+        trainer.model_wrapped = trainer.model
+        trainer.accelerator.free_memory()
         trainer.end()
 
 
@@ -185,7 +188,7 @@ def run(arguments: list[str], prog: str) -> None:
     """Parse `arguments` and train; a mistake in them ends the program with one line instead of a traceback."""
     try:
         parsed = parse(partial(make_parser, prog=prog), arguments)
-    except (ValueError, OSError) as error:
+    except (ValueError, TypeError, OSError) as error:
         sys.exit(f"{prog}: error: {error}")
     main(*parsed)
 

@@ -4,6 +4,8 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import Mock, call
 
 import pytest
 import torch
@@ -11,7 +13,7 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from acpo_trl.cli.parse import parse
-from acpo_trl.cli.train import main, make_parser, run
+from acpo_trl.cli.train import main, make_parser, run, save
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -22,7 +24,7 @@ def train(arguments, *more):
 
 def spread(completions, **kwargs):
     """A reward that differs between completions, so that every step has a gradient."""
-    return [float(hash(str(completion)) % 7) for completion in completions]
+    return [float(sum(map(ord, completion[-1]["content"]))) for completion in completions]
 
 
 def two_short(completions, **kwargs):
@@ -93,6 +95,31 @@ def test_run_saves_model_tokenizer_state_and_card(arguments, model_dir, tmp_path
     assert state["global_step"] == 2 and "acpo/delta" in state["log_history"][0]
     card = (saved / "README.md").read_text()
     assert "# Model Card for run" in card and "2607.03126" in card and "- acpo" in card and "- TRL: " in card
+
+
+@pytest.mark.parametrize(("dataset", "named"), [("you/problems", "you/problems"), (__file__, None), (None, None)])
+def test_push_names_hub_datasets_only_and_comes_before_the_end(tmp_path, dataset, named):
+    trainer = Mock(args=SimpleNamespace(output_dir=str(tmp_path / "run"), push_to_hub=True))
+    save(trainer, dataset)
+    calls = [made for made in trainer.mock_calls if made[0] != "accelerator.print"]
+    assert calls == [
+        call.save_model(str(tmp_path / "run")),
+        call.save_state(),
+        call.create_model_card(model_name="run", dataset_name=named),
+        call.push_to_hub(dataset_name=named),
+        call.accelerator.free_memory(),
+        call.end(),
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", sorted(REPOSITORY.glob("configs/methods/*.yaml")), ids=lambda path: path.stem)
+def test_every_method_config_trains(arguments, tmp_path, method):
+    # A random model hardly ever ends a completion, and DAPO would mask all of them.
+    options = ["--mask_truncated_completions", "false", "--save_strategy", "no"]
+    train(arguments, "--config", str(method), "--reward_funcs", f"{__name__}.spread", *options)
+    history = json.loads((tmp_path / "run" / "trainer_state.json").read_text())["log_history"]
+    assert history[0]["grad_norm"] > 0 and history[1]["step"] == 2
 
 
 @pytest.mark.slow
