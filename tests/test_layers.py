@@ -13,7 +13,7 @@ LAYERS = {
     "credit": ({"resolve"}, {"torch"}),
     "ratio": (set(), {"torch"}),
     "mode": (set(), {"torch", "trl"}),
-    "rewards": (set(), {"math_verify", "sympy", "latex2sympy2_extended"}),
+    "rewards": (set(), {"latex2sympy2_extended", "math_verify", "mpmath", "sympy"}),
     "trainer": ({"credit", "mode", "ratio", "resolve"}, {"torch", "transformers", "trl"}),
     "quickstart": ({"rewards", "trainer"}, None),
     "cli": ({"credit", "mode", "quickstart", "ratio", "resolve", "rewards", "trainer"}, None),

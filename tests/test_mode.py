@@ -7,7 +7,7 @@ import torch
 import trl.trainer.utils as trl_utils
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from peft import LoraConfig
+from peft import LoraConfig, PromptTuningConfig
 from tiny import make_batch, qwen2
 from torch.testing import assert_close
 from transformers import (
@@ -89,6 +89,14 @@ def test_gap_equals_full_logits_under_an_adapter(make_trainer, use_dora):
     for name, parameter in trainer.model.named_parameters():
         if "lora_B" in name:
             torch.nn.init.normal_(parameter, std=0.5)
+    inputs = make_batch(trainer.model.get_base_model())
+    gap = gap_in_loss(trainer, inputs)
+    assert_close(gap.double(), naive_gap(trainer.model, inputs, 1.0), rtol=1e-4, atol=2e-5)
+
+
+def test_gap_equals_full_logits_behind_virtual_prompt_tokens(make_trainer):
+    config = PromptTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=3)
+    trainer = make_trainer(peft_config=config, gradient_checkpointing=False)
     inputs = make_batch(trainer.model.get_base_model())
     gap = gap_in_loss(trainer, inputs)
     assert_close(gap.double(), naive_gap(trainer.model, inputs, 1.0), rtol=1e-4, atol=2e-5)

@@ -1,9 +1,25 @@
-"""From a rule's credit to the credit that a run uses: mixed with uniform credit, normalized by sign."""
+"""From a rule's credit to the credit that a run uses: checked, mixed with uniform credit, normalized by sign."""
 
 from collections.abc import Callable
 
 import torch
 from torch import Tensor
+
+
+def check_credit(credit: Tensor, advantages: Tensor, action_mask: Tensor, rule: str) -> None:
+    """Raise ValueError if a rule returned another shape, or a negative or NaN credit for an action token."""
+    if credit.shape != advantages.shape:
+        raise ValueError(
+            f"credit_rule {rule!r} returned shape {tuple(credit.shape)}; expected that of the advantages, "
+            f"{tuple(advantages.shape)}: one credit per token."
+        )
+    bad = action_mask & ~(credit.detach() >= 0)
+    if bad.any():
+        row, token = bad.nonzero()[0].tolist()
+        raise ValueError(
+            f"credit_rule {rule!r} gave credit {credit[row, token].item()} to token {token} of row {row}: a negative "
+            "credit would reverse the update and NaN would end the run; expected numbers of at least 0."
+        )
 
 
 def mix(credit: Tensor, share: float) -> Tensor:

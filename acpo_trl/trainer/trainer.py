@@ -10,7 +10,7 @@ from torch.utils.data import Sampler
 from trl.trainer.utils import get_config_model_id
 
 from ..credit import CREDIT_RULES, TokenStats
-from ..credit.blend import mix, normalize_by_sign
+from ..credit.blend import check_credit, mix, normalize_by_sign
 from ..mode import ModeReading, watch_mode
 from ..ratio import gspo_token_old_log_probs
 from ..resolve import resolve
@@ -173,7 +173,9 @@ class ACPOTrainer(ExactResume):
         self._log_credit(stats, credit.detach(), advantages, batch)
 
     def _credit(self, stats: TokenStats, advantages: Tensor) -> Tensor:
-        credit = mix(self.credit_rule(stats, advantages), self.args.credit_mix)
+        credit = self.credit_rule(stats, advantages)
+        check_credit(credit, advantages, stats.action_mask, self.args.credit_rule)
+        credit = mix(credit, self.args.credit_mix)
         if self.args.credit_normalization == "sign":
             credit = normalize_by_sign(credit, advantages, stats.action_mask, self._sum_over_ranks)
         return credit

@@ -9,6 +9,8 @@ from tiny import loss_and_gradients, make_batch, qwen2
 from torch.testing import assert_close
 from trl import GRPOConfig, GRPOTrainer
 
+from acpo_trl.credit import CREDIT_RULES
+
 LOSSES = ["grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "luspo", "vespo"]
 RULES = ["acpo", "acpo_live", "acpo_as_written", "uniform"]
 
@@ -197,8 +199,6 @@ def test_gspo_token_is_used_for_sequence_ratios_and_keeps_credit_per_token(make_
 
 
 def test_gspo_token_equals_gspo_when_credit_is_constant(make_trainer, monkeypatch):
-    from acpo_trl.credit import CREDIT_RULES
-
     monkeypatch.setitem(CREDIT_RULES, "ones", lambda stats, advantages: torch.ones_like(advantages))
     inputs = make_batch(qwen2())
     settings = {"importance_sampling_level": "sequence", "loss_type": "grpo", "epsilon": 0.3, "epsilon_high": 0.3}
@@ -206,3 +206,29 @@ def test_gspo_token_equals_gspo_when_credit_is_constant(make_trainer, monkeypatc
     expected, reference = loss_and_gradients(make_trainer(cls=GRPOTrainer, config_cls=GRPOConfig, **settings), inputs)
     assert loss.item() == pytest.approx(expected.item(), rel=1e-6)
     assert_close_to_norm(gradients, reference, 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        (lambda stats, advantages: advantages.sum(), r"returned shape \(\)"),
+        (lambda stats, advantages: advantages, "gave credit -0.69.* to token 0 of row 1"),
+        (lambda stats, advantages: torch.full_like(advantages, float("nan")), "gave credit nan"),
+    ],
+)
+def test_a_rule_that_returns_no_usable_credit_stops_the_run(make_trainer, monkeypatch, returned, message):
+    monkeypatch.setitem(CREDIT_RULES, "mine", returned)
+    trainer = make_trainer(credit_rule="mine")
+    with pytest.raises(ValueError, match=f"credit_rule 'mine' {message}"):
+        loss_and_gradients(trainer, make_batch(trainer.model))
+
+
+def test_a_rule_may_return_anything_for_masked_tokens(make_trainer, monkeypatch):
+    inputs = make_batch(qwen2())
+    expected = loss_and_gradients(make_trainer(), inputs)[0].item()
+
+    def rule(stats, advantages):
+        return CREDIT_RULES["acpo"](stats, advantages).masked_fill(~stats.action_mask, -5.0)
+
+    monkeypatch.setitem(CREDIT_RULES, "mine", rule)
+    assert loss_and_gradients(make_trainer(credit_rule="mine"), inputs)[0].item() == expected

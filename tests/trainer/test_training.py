@@ -60,6 +60,12 @@ def test_credit_changes_training(make_trainer):
         {"cast_lm_head_to_fp32": True},
         {"bf16": True},
         {"credit_normalization": "sign", "credit_mix": 0.5},
+        {"use_adaptive_entropy": True, "entropy_target": 2.0},
+        {"delta": 1.5, "num_iterations": 2},
+        {"beta": 0.1, "use_bias_correction_kl": True, "sync_ref_model": True},
+        {"scale_rewards": "batch", "reward_weights": [0.5]},
+        {"loss_type": "sapo", "num_iterations": 2},
+        {"loss_type": "cispo", "epsilon_high": 5.0, "num_iterations": 2},
     ],
     ids=lambda s: ",".join(s),
 )

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Set up an environment and run the tests: all of them, or the fast set with --fast. Other arguments go to pytest.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/setup_env.sh test
+
+export HF_HUB_OFFLINE=1 OMP_WAIT_POLICY="${OMP_WAIT_POLICY:-PASSIVE}" TOKENIZERS_PARALLELISM=false
+if [ "${1:-}" = "--fast" ]; then
+    shift
+    set -- -m "not slow" "$@"
+fi
+exec python -m pytest "$@"
