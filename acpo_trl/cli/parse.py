@@ -27,29 +27,29 @@ def parse(make_parser: Callable[[], "TrlParser"], arguments: list[str]) -> tuple
         OSError: a `--config` file cannot be read.
     """
     files, options = read_configs(arguments)
-    config = merge_configs(files.values())
+    config = merge_configs(keys for _, keys in files)
     # Before the parser is made: that imports libraries which read their environment variables on import.
     os.environ.update({name: str(value) for name, value in config.pop("env", {}).items()})
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     parser = make_parser()
-    for path, keys in files.items():
+    for path, keys in files:
         check_keys(parser, keys, path)
     check_options(parser, options)
     parser.set_defaults_with_config(**config)
     return parser.parse_args_into_dataclasses(options)
 
 
-def read_configs(arguments: list[str]) -> tuple[dict[str, Config], list[str]]:
-    """The content of every `--config` file by path, in order, and the arguments without them."""
+def read_configs(arguments: list[str]) -> tuple[list[tuple[str, Config]], list[str]]:
+    """Path and content of every `--config` file, in order, and the arguments without them."""
     reader = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     reader.add_argument("--config", action="append", default=[])
     found, rest = reader.parse_known_args(arguments)
-    files: dict[str, Config] = {}
+    files = []
     for path in found.config:
         with open(path, encoding="utf-8") as file:
-            files[path] = as_mapping(yaml.safe_load(file), path)
-        as_mapping(files[path].get("env"), f"{path}: env")
+            keys = as_mapping(yaml.safe_load(file), path)
+        files.append((path, {**keys, "env": as_mapping(keys.get("env"), f"{path}: env")}))
     return files, rest
 
 
@@ -64,8 +64,7 @@ def merge_configs(configs: Iterable[Config]) -> Config:
     """One mapping in which a later config wins key by key, also inside `env`."""
     merged: Config = {"env": {}}
     for config in configs:
-        env = {**merged["env"], **(config.get("env") or {})}
-        merged = {**merged, **config, "env": env}
+        merged = {**merged, **config, "env": {**merged["env"], **config["env"]}}
     return merged
 
 

@@ -1,6 +1,7 @@
 """Reading configs and the command line."""
 
 import os
+import subprocess
 import sys
 
 import pytest
@@ -44,6 +45,17 @@ def test_env_blocks_are_merged_and_set_before_the_parser_is_made(write_yaml, mon
     assert seen == {"A": "1", "B": "two"}
 
 
+def test_script_loads_no_library_before_the_env_block_is_set():
+    code = "import sys, acpo_trl.cli.train; print({'torch', 'transformers', 'huggingface_hub'} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "set()\n"
+
+
+def test_file_given_again_at_the_end_wins(write_yaml):
+    first, second = write_yaml("max_steps: 1\n", "a.yaml"), write_yaml("max_steps: 2\n", "b.yaml")
+    paths = [part for path in (first, second, first) for part in ("--config", path)]
+    assert parse(make_parser, [*paths, *ON_CPU])[1].max_steps == 1
+
+
 def test_unknown_key_of_a_config_is_named_with_its_file_and_the_nearest_key(write_yaml):
     path = write_yaml("lerning_rate: 1e-5\n")
     with pytest.raises(ValueError, match=r"run\.yaml: unknown key 'lerning_rate'; did you mean 'learning_rate'\?"):
@@ -76,7 +88,7 @@ def test_config_that_is_no_mapping_is_refused(write_yaml, text):
 
 def test_config_of_comments_only_changes_nothing(write_yaml):
     files, rest = read_configs(["--config", write_yaml("# nothing\n"), "--max_steps", "3"])
-    assert merge_configs(files.values()) == {"env": {}}
+    assert merge_configs(keys for _, keys in files) == {"env": {}}
     assert rest == ["--max_steps", "3"]
 
 
