@@ -87,7 +87,7 @@ def power(base: Number, exponent: Number) -> Number:
 
 
 def factorial(value: Number) -> Number:
-    if not isinstance(value, Fraction) or value.denominator != 1:
+    if not _is_integer(value):
         return elementary(mp.factorial, max_bits=16)(value)
     if value > MAX_FACTORIAL:
         raise Unbounded("factorial")
@@ -101,6 +101,8 @@ def double_factorial(value: Number) -> Number:
 
 
 def binomial(n: Number, k: Number) -> Number:
+    if not (_is_integer(n) and _is_integer(k)):
+        return divide(factorial(n), multiply(factorial(k), factorial(add(n, -k))))
     top, bottom = integer(n), integer(k)
     if min(bottom, top - bottom) * top.bit_length() > MAX_BITS:
         raise Unbounded("binomial")
@@ -134,6 +136,10 @@ def _without_rounding(value: Number, scale: Number) -> Number:
 
 def _are_exact(a: Number, b: Number) -> bool:
     return isinstance(a, Fraction) and isinstance(b, Fraction)
+
+
+def _is_integer(value: Number) -> bool:
+    return isinstance(value, Fraction) and value.denominator == 1
 
 
 def _bits(value: Number) -> int:

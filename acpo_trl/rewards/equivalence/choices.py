@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 _TEXT = re.compile(r"\\text\{([^{}]*)\}")
 _CHOICE = re.compile(
-    r"(?i:(?:option|choice|answer)\s*(?:is\s*)?:?\s*)?"
+    r"(?i:(?:the\s+)?(?:option|choice|answer)\s*(?:is\s*)?:?\s*)?"
     r"(?:\(?(?P<bare>[A-Ja-j])\)?[.:]?|(?:\((?P<named>[A-J])\)|(?P<listed>[A-J])[.:)])\s*(?P<text>.+))",
     re.DOTALL,
 )

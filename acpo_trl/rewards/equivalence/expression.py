@@ -10,6 +10,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 from hashlib import blake2b
+from typing import NamedTuple
 
 from acpo_trl.rewards.equivalence import arithmetic
 from acpo_trl.rewards.equivalence.arithmetic import Number, Unbounded, Undefined, mp
@@ -30,9 +31,18 @@ _COMMANDS = (
 _UNDEFINED_FUNCTIONS = frozenset("fghFGH")
 
 
+class Value(NamedTuple):
+    """What an expression denotes."""
+
+    number: Number
+    variables: frozenset[str]
+    is_real: bool
+    """So are all its parts: in the reals the root of -2 has no square."""
+
+
 @lru_cache(maxsize=10_000)
-def evaluate(text: str, sample: int = 0) -> tuple[Number, frozenset[str]]:
-    """Give the value of an expression and the names of its variables.
+def evaluate(text: str, sample: int = 0) -> Value:
+    """Give the value of an expression.
 
     Args:
         text: LaTeX or plain maths, as `latex.clean` leaves it.
@@ -43,14 +53,14 @@ def evaluate(text: str, sample: int = 0) -> tuple[Number, frozenset[str]]:
     """
     reader = _Reader(text, sample)
     try:
-        value = reader.sum()
+        number = reader.sum()
     except (ZeroDivisionError, ValueError) as error:
         raise Undefined(text[:80]) from error
     except OverflowError as error:
         raise Unbounded(text[:80]) from error
     if reader.peek():
         raise Unreadable(f"unexpected {reader.peek()}")
-    return value, frozenset(reader.variables)
+    return Value(number, frozenset(reader.variables), reader.is_real)
 
 
 def sample_value(name: str, sample: int) -> Fraction:
@@ -73,6 +83,7 @@ class _Reader(Tokens):
         self.closing: list[str] = []  # of the groups around this position
         self.num_functions = 0  # whose argument this position is in
         self.num_terms = 0  # of all series
+        self.is_real = True
 
     def sum(self) -> Number:
         value = self.product()
@@ -122,7 +133,11 @@ class _Reader(Tokens):
                 if self.num_functions:  # elsewhere the degree sign is a unit
                     value = arithmetic.multiply(value, mp.pi / 180)
             else:
-                value = arithmetic.power(value, self.exponent())
+                value = self.noted(arithmetic.power(value, self.exponent()))
+
+    def noted(self, value: Number) -> Number:
+        self.is_real = self.is_real and arithmetic.is_real(value)
+        return value
 
     def exponent(self) -> Number:
         """Give what stands behind `^`; plain maths may write `10^-7` and `2^10`."""
@@ -149,7 +164,7 @@ class _Reader(Tokens):
             return arithmetic.binomial(self.argument(), self.argument())
         if token == r"\sqrt":
             degree = self.group("[")[0] if self.skip("[") else Fraction(2)
-            return arithmetic.power(self.argument(), arithmetic.divide(Fraction(1), degree))
+            return self.noted(arithmetic.power(self.argument(), arithmetic.divide(Fraction(1), degree)))
         return self.symbol(token)
 
     def group(self, opening: str) -> list[Number]:
@@ -209,6 +224,7 @@ class _Reader(Tokens):
             return FUNCTIONS[name.replace("\\", r"\arc")](value)
         else:
             value = FUNCTIONS[name](value)
+        self.noted(value)
         return value if exponent is None else arithmetic.power(value, exponent)
 
     def function_argument(self) -> Number:
@@ -255,7 +271,7 @@ class _Reader(Tokens):
         if name in self.indices:
             return self.indices[name]
         if name in CONSTANTS:
-            return CONSTANTS[name]
+            return self.noted(CONSTANTS[name])
         if name in _UNDEFINED_FUNCTIONS and self.skip("("):
             name += str([mp.nstr(arithmetic.inexact(value), 50) for value in self.group("(")])
         self.variables.add(name)

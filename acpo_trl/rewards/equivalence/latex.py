@@ -14,8 +14,9 @@ _FONT = re.compile(
     r"\\(text(?:bf|it|rm|sf|tt|up|normal)?|mbox|hbox|emph|math(?:rm|bf|it|sf|tt|normal)|boldsymbol|bm|pmb|"
     r"operatorname\*?)\s*\{((?:[^{}\\]|\\.)*)\}"
 )
+_BRACE = re.compile(r"\\.|[{}]")
 _COMMAND = re.compile(r"\\([A-Za-z]+)")
-_FUNCTION_NAMES = r"(?:arc)?(?:sin|cos|tan)|sec|csc|cot|log|ln|exp|gcd|lcm|max|min|pi"
+_FUNCTION_NAMES = r"(?:arc)?(?:sin|cos|tan)|sec|csc|cot|log|ln|exp|gcd|lcm|max|min"
 _RULES = [
     (re.compile(pattern), replacement)
     for pattern, replacement in (
@@ -51,7 +52,8 @@ _RULES = [
         (r"==", "="),
         (r"(?<![\\A-Za-z])sqrt(?![A-Za-z])", r"\\sqrt"),
         (r"\\sqrt (\d+)|\\sqrt(\d\d+)", r"\\sqrt{\1\2}"),
-        (rf"(?<![\\A-Za-z])({_FUNCTION_NAMES})(?![A-Za-z])", r"\\\1 "),
+        (rf"(?<![\\A-Za-z])({_FUNCTION_NAMES})(?=\s*[\\({{\d^_]|\s+[A-Za-z](?![A-Za-z]))", r"\\\1 "),
+        (r"(?<![\\A-Za-z])pi(?![A-Za-z])", r"\\pi "),
         (r"(?<![\\A-Za-z])(?:infinity|inf|oo)(?![A-Za-z])", r"\\infty "),
         (r"(?<=\d)\s*\^?\s*\{?\s*(?:\\text\{\s*(?:st|nd|rd|th)\s*\}|(?:st|nd|rd|th)(?![A-Za-z]))\s*\}?", ""),
     )
@@ -87,8 +89,8 @@ def unwrap(text: str) -> str:
     before = None
     while before != text:
         before, text = text, text.strip("`* \n").rstrip(".,;:\\").lstrip("=:").strip()
-        if text[:1] == "{" and text[-1:] == "}" and encloses(text, "{", "}"):
-            text = text[1:-1]
+        if layers := _num_layers(text):
+            text = text[layers:-layers]
     return text
 
 
@@ -121,6 +123,18 @@ def encloses(text: str, opening: str, closing: str) -> bool:
         if not depth:
             return match.end() == len(text)
     return False
+
+
+def _num_layers(text: str) -> int:
+    """Give the number of braces around the whole text."""
+    opening = len(text) - len(text.lstrip("{"))
+    inner = text[opening:].rstrip("}")
+    closing = len(text) - opening - len(inner) - inner.endswith("\\")
+    depth = lowest = opening
+    for match in _BRACE.finditer(inner):
+        depth += {"{": 1, "}": -1}.get(match[0], 0)
+        lowest = min(lowest, depth)
+    return max(min(closing, lowest), 0)
 
 
 def _ascii(text: str) -> str:

@@ -9,7 +9,7 @@ from acpo_trl.rewards.equivalence.sampling import are_equal
 from acpo_trl.rewards.equivalence.units import Quantity, contradict
 
 _INFINITE = re.compile(r"\+?(-?)\\infty")
-_NUMERAL = re.compile(r"[({]*(?=[A-Fa-f]*\d)([0-9A-Fa-f]+)[)}]*_\{?(?:\\text\{)?(\w+)\}*")
+_NUMERAL = re.compile(r"[({]*(?=[A-Fa-f]*\d|[A-Fa-f]+\)?_\{?16)([0-9A-Fa-f]+)[)}]*_\{?(?:\\text\{)?(\w+)\}*")
 _RADIANS = re.compile(r"\\pi|\\arc")
 _BASES = {"two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8", "nine": "9"}
 
@@ -72,14 +72,14 @@ def is_numeral(text: str) -> bool:
 def is_constant(quantity: Quantity) -> bool:
     """Is it a number, rather than an expression with variables or a name?"""
     try:
-        return not evaluate(quantity.number)[1]
+        return not evaluate(quantity.number).variables
     except Unreadable:
         return False
 
 
 def _is_at_least_one(number: str) -> bool:
     try:
-        return abs(evaluate(number)[0]) >= 1
+        return abs(evaluate(number).number) >= 1
     except Unreadable:
         return False
 

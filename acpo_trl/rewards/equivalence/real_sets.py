@@ -80,7 +80,7 @@ def _cut(piece: Piece, point: str) -> list[Piece]:
 def _is_below(a: str, b: str) -> bool:
     if infinite(a) or infinite(b):
         return infinite(a) == "-" or infinite(b) == "+"
-    values = [arithmetic.inexact(evaluate(text)[0]).real for text in (a, b)]
+    values = [arithmetic.inexact(evaluate(text).number).real for text in (a, b)]
     return values[0] < values[1]
 
 

@@ -50,7 +50,7 @@ def _are_close(exact: Answer, rounded: Answer) -> bool:
         return False
     if not (is_constant(exact) and is_constant(rounded)):
         return False
-    a, b = (inexact(evaluate(quantity.number)[0]) for quantity in (exact, rounded))
+    a, b = (inexact(evaluate(quantity.number).number) for quantity in (exact, rounded))
     return abs(a - b) <= max(abs(a), abs(b)) / 20
 
 
@@ -97,7 +97,7 @@ def _is_in_one_unknown(member: Answer) -> bool:
     if not isinstance(member, Quantity) or _NAME.fullmatch(spelled(member.number)):
         return False
     try:
-        return len(evaluate(member.number)[1]) == 1
+        return len(evaluate(member.number).variables) == 1
     except Unreadable:
         return False
 

@@ -6,7 +6,7 @@ import unicodedata
 
 CHARACTERS = str.maketrans(
     dict.fromkeys("−–‐‑", "-")
-    | dict.fromkeys('“”"', "")
+    | dict.fromkeys('“”‘"', "")
     | dict.fromkeys("′’", "'")
     | dict.fromkeys("°º˚", r"^\circ ")
     | dict.fromkeys("≤⩽", r"\le ")

@@ -104,7 +104,10 @@ def contradict(a: frozenset[str], b: frozenset[str]) -> bool:
     if not a or not b or any(word.startswith("unit") for word in a | b):
         return False
     if known_a or known_b:
-        return known_a != known_b
+        is_bare_degree = {"degree"} in (known_a, known_b) and all(
+            word.startswith("degree") for word in known_a | known_b
+        )
+        return known_a != known_b and not is_bare_degree
     return not (a <= b or b <= a)
 
 
