@@ -4,7 +4,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from datasets import Dataset, IterableDataset, load_dataset
+from transformers import set_seed
 from trl import DatasetMixtureConfig, get_dataset
+
+from ..trainer import ACPOConfig
 
 if TYPE_CHECKING:
     from .train import ACPOScriptArguments
@@ -14,6 +17,19 @@ Rows: TypeAlias = "Dataset | IterableDataset"
 BUILDERS = {".json": "json", ".jsonl": "json", ".csv": "csv", ".parquet": "parquet"}
 PROMPT_COLUMNS = ("prompt", "problem", "question")
 ANSWER_COLUMNS = ("solution", "answer")
+
+
+def load_prompts(
+    script_args: "ACPOScriptArguments",
+    mixture: DatasetMixtureConfig,
+    training_args: ACPOConfig,
+    has_chat_template: bool,
+) -> list[Rows]:
+    """The training split and, if the run evaluates, the evaluation split, as TRL takes them."""
+    set_seed(training_args.seed)  # `test_split_size` draws from numpy's global state: same split on every process
+    with training_args.main_process_first(desc="preparing the dataset"):
+        splits = load_splits(script_args, mixture, evaluate=training_args.eval_strategy != "no")
+        return [prepare(rows, script_args, has_chat_template) for rows in splits]
 
 
 def load_splits(script_args: "ACPOScriptArguments", mixture: DatasetMixtureConfig, evaluate: bool) -> list[Rows]:

@@ -130,12 +130,11 @@ def main(
     Raises:
         ValueError: before the model is loaded, for settings and data that cannot be trained on.
     """
-    from transformers import set_seed
     from trl import get_peft_config, get_quantization_config
 
     from ..trainer import ACPOTrainer
     from .checkpoint import find_checkpoint
-    from .data import load_splits, prepare
+    from .data import load_prompts
     from .model import load_processor, model_init_kwargs
     from .rewards import check_arguments, load_rewards
 
@@ -144,10 +143,7 @@ def main(
     )
     checkpoint = find_checkpoint(training_args.output_dir, training_args.resume_from_checkpoint)
     processor = load_processor(model_args, training_args)
-    set_seed(training_args.seed)  # `test_split_size` draws from numpy's global state: same split on every process
-    with training_args.main_process_first(desc="preparing the dataset"):
-        splits = load_splits(script_args, dataset_args, evaluate=training_args.eval_strategy != "no")
-        splits = [prepare(rows, script_args, bool(processor.chat_template)) for rows in splits]
+    splits = load_prompts(script_args, dataset_args, training_args, bool(processor.chat_template))
     check_arguments(rewards, next(iter(splits[0])))
 
     training_args.model_init_kwargs = model_init_kwargs(model_args, training_args)
