@@ -56,7 +56,16 @@ class ACPOConfig(GRPOConfig):
     )
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        try:
+            super().__post_init__()
+        except ValueError as error:
+            if "divisible by num_generations" not in str(error):
+                raise
+            raise ValueError(
+                f"{error} A generation batch is per_device_train_batch_size x processes x steps_per_generation (by "
+                "default gradient_accumulation_steps) completions: change one of these, or set num_generations to a "
+                "divisor."
+            ) from error
         check_credit(self)
 
 

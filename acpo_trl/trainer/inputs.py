@@ -57,12 +57,12 @@ def check_dataset(dataset: Any, name: str) -> None:
         raise ValueError(f"{name} is empty: there is nothing to train on; expected at least one row.")
 
 
-def check_enough_prompts(num_prompts: int, args: GRPOConfig) -> None:
+def check_enough_prompts(dataset: Any, args: GRPOConfig) -> None:
     """Raise ValueError for a dataset that does not fill one generation batch; TRL would stop after zero steps."""
     needed = args.generation_batch_size // args.num_generations
-    if num_prompts < needed:
+    if len(dataset) < needed:
         raise ValueError(
-            f"train_dataset holds {num_prompts} prompts: one generation batch needs {needed} (generation_batch_size "
+            f"train_dataset holds {len(dataset)} prompts: one generation batch needs {needed} (generation_batch_size "
             f"{args.generation_batch_size} / num_generations {args.num_generations}), so no step would be trained; "
             "add prompts, or lower per_device_train_batch_size or gradient_accumulation_steps."
         )

@@ -2,6 +2,7 @@
 
 import logging
 import textwrap
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from ..credit.blend import check_credit, mix, normalize_by_sign
 from ..mode import ModeReading, watch_mode
 from ..ratio import gspo_token_old_log_probs
 from ..resolve import resolve
+from .card import annotate_card
 from .completions import number_rows, write_used
 from .config import ACPOConfig, gate_of, with_credit_defaults
 from .inputs import CreditedInputs, check_dataset, check_enough_prompts, check_model
@@ -123,9 +125,14 @@ class ACPOTrainer(ExactResume):
         return self.args.credit_rule == "uniform" or self.args.credit_mix == 0.0
 
     def _get_train_sampler(self, dataset: Any = None) -> Sampler:
-        sampler = super()._get_train_sampler(dataset)
-        check_enough_prompts(sampler.num_samples, self.args)
-        return sampler
+        check_enough_prompts(self.train_dataset if dataset is None else dataset, self.args)
+        return super()._get_train_sampler(dataset)
+
+    def create_model_card(self, *args: Any, **kwargs: Any) -> None:
+        """TRL's card in `output_dir/README.md`, with the credit settings and the version of acpo_trl."""
+        super().create_model_card(*args, **kwargs)
+        if self.is_world_process_zero():
+            annotate_card(Path(self.args.output_dir) / "README.md", self.args)
 
     def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
         batch = super()._generate_and_score_completions(inputs)

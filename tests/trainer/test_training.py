@@ -10,6 +10,7 @@ from tiny import distinct_bytes, make_batch, qwen2
 from transformers import MixtralConfig, MixtralForCausalLM
 from trl import GRPOConfig, GRPOTrainer
 
+import acpo_trl
 from acpo_trl import ACPOConfig, ACPOTrainer
 from acpo_trl.credit import CREDIT_RULES
 
@@ -161,13 +162,16 @@ def test_a_plain_grpo_config_is_taken_with_the_defaults_of_acpo(make_trainer):
         make_trainer(config_cls=GRPOConfig, loss_type="dappo")
 
 
-def test_model_card_names_method_and_paper(make_trainer, tmp_path):
-    trainer = make_trainer()
-    trainer.create_model_card("my-model")
+def test_model_card_names_method_paper_settings_and_versions(make_trainer, tmp_path):
+    make_trainer(credit_mix=0.5).create_model_card("my-model")
     card = (tmp_path / "run" / "README.md").read_text()
-    assert "2607.03126" in card
-    assert "ACPO" in card
-    assert "acpo" in card.split("---")[1]
+    assert "trained with ACPO, a method introduced in" in card
+    assert "papers/2607.03126" in card
+    assert "`credit_rule=acpo`, `credit_mix=0.5`, `credit_normalization=none`; loss `dapo`" in card
+    assert f"- acpo_trl: {acpo_trl.__version__}" in card
+    assert "fine-tuned version of a local model" in card
+    assert "None" not in card
+    assert "- acpo\n" in card.split("---")[1]
 
 
 def test_credit_that_does_not_reach_the_loss_stops_the_run(make_trainer):
