@@ -36,7 +36,7 @@ def grade(gold: str, answer: str) -> Verdict:
     try:
         expected = _read(choice.text if choice and choice.text else gold)
         _check(expected)
-    except (Unreadable, Undefined) as error:
+    except (Unreadable, Undefined, RecursionError) as error:
         return Verdict(None, f"unreadable gold: {error}")
     if not answer:
         return Verdict(0.0, "no answer")
@@ -44,7 +44,7 @@ def grade(gold: str, answer: str) -> Verdict:
         return _verdict(is_equal(expected, _read(answer)))
     except Unbounded as error:
         return Verdict(0.0, f"too large: {error}")
-    except (Unreadable, Undefined) as error:
+    except (Unreadable, Undefined, RecursionError) as error:
         return Verdict(0.0, f"unreadable answer: {error}")
 
 

@@ -50,6 +50,7 @@ _RULES = [
         (r"<=", r"\\le "),
         (r"(?<=\s)!=", r"\\ne "),
         (r"==", "="),
+        (r"\.{3}", r"\\ldots "),
         (r"(?<![\\A-Za-z])sqrt(?![A-Za-z])", r"\\sqrt"),
         (r"\\sqrt (\d+)|\\sqrt(\d\d+)", r"\\sqrt{\1\2}"),
         (rf"(?<![\\A-Za-z])({_FUNCTION_NAMES})(?=\s*[\\({{\d^_]|\s+[A-Za-z](?![A-Za-z]))", r"\\\1 "),

@@ -204,6 +204,8 @@ def _read_matrix(text: str) -> Answer | None:
 
 def _read_words(text: str) -> Answer | None:
     """Read names and phrases; up to two bare letters are a product."""
+    if text == r"\ldots":
+        return Words(text)
     plain = _TEXT.sub(r"\1", text)
     if not _WORD_CHARACTERS.fullmatch(plain) or (plain == text and not re.search(r"[^\W\d_]{3}", text)):
         return None

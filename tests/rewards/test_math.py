@@ -1,0 +1,130 @@
+"""The reward `math` as TRL calls it."""
+
+import asyncio
+import multiprocessing
+import pickle
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from acpo_trl.rewards import REWARDS, MathReward
+from acpo_trl.rewards import math as math_module
+
+COMPLETIONS = [r"\boxed{\frac{1}{2}}", r"\boxed{3}", "no answer", r"\boxed{7 \text{ or } 8}"]
+GOLDS = ["0.5", "4", "5", "7"]
+REWARDS_OF_GOLDS = [1.0, 0.0, 0.0, 0.0]
+# math-verify leaves this to sympy, which does not come back.
+ENDLESS = r"\int_0^1 x^x \sin(e^{x^2}) \ln(x+\pi) dx"
+
+
+@pytest.fixture
+def fresh(monkeypatch):
+    """Verdicts are remembered; this forgets them."""
+    monkeypatch.setattr(math_module, "_remembered", {})
+
+
+def reward_in_child(connection):
+    connection.send(REWARDS["math"](COMPLETIONS, solution=GOLDS))
+
+
+async def reward_in_loop():
+    return REWARDS["math"](COMPLETIONS, solution=GOLDS)
+
+
+def test_reward_is_the_same_in_any_thread_or_loop(fresh):
+    reward = REWARDS["math"]
+    assert reward(COMPLETIONS, solution=GOLDS) == REWARDS_OF_GOLDS
+    math_module._remembered.clear()
+    with ThreadPoolExecutor(3) as threads:
+        batches = list(threads.map(lambda _: reward(COMPLETIONS, solution=GOLDS), range(3)))
+    assert batches == [REWARDS_OF_GOLDS] * 3
+    math_module._remembered.clear()
+    assert asyncio.run(reward_in_loop()) == REWARDS_OF_GOLDS
+
+
+def test_reward_is_the_same_in_a_spawned_process():
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=reward_in_child, args=(theirs,), daemon=True)
+    process.start()
+    assert ours.poll(60)
+    assert ours.recv() == REWARDS_OF_GOLDS
+    process.join(10)
+    assert process.exitcode == 0
+
+
+def test_script_without_main_guard_can_use_it(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from acpo_trl.rewards import REWARDS\n"
+        f"print(REWARDS['math']({COMPLETIONS!r}, solution={GOLDS!r}))\n"
+        "import sys\n"
+        "assert not {'torch', 'trl', 'sympy', 'math_verify'} & set(sys.modules), 'imports something heavy'\n"
+    )
+    result = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+    assert result.stdout == f"{REWARDS_OF_GOLDS}\n"
+    assert result.stderr == ""
+
+
+def test_reward_can_be_pickled_and_named():
+    reward = pickle.loads(pickle.dumps(MathReward(require_box=True)))
+    assert (reward.__name__, reward.require_box) == ("math", True)
+    assert reward(["Answer: 5", r"\boxed{5}"], answer=["5", "5"]) == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("gold", ["", " ", r"\boxed{}", None, "None", "nan", "?", "$$", r"\text{}"])
+def test_missing_gold_scores_nobody(gold):
+    completions = [rf"\boxed{{{gold}}}", r"\boxed{3}", "no answer"]
+    assert REWARDS["math"](completions, solution=[gold] * 3) == [None] * 3
+
+
+@pytest.mark.parametrize("gold", [r"\unknown{3}", "3 4", r"\frac{0}{0}"])
+def test_unreadable_gold_equals_its_own_spelling_and_scores_nobody_else(gold):
+    completions = [rf"\boxed{{{gold}}}", r"\boxed{3}", "no answer"]
+    assert REWARDS["math"](completions, solution=[gold] * 3) == [1.0, None, None]
+
+
+def test_prose_is_no_gold_even_if_it_is_repeated():
+    gold = "The proof follows from the two lemmas above by induction"
+    assert REWARDS["math"]([rf"\boxed{{{gold}}}"], solution=[gold]) == [None]
+
+
+def test_solution_comes_before_answer():
+    assert REWARDS["math"]([r"\boxed{1}"], solution=["1"], answer=["2"]) == [1.0]
+    assert REWARDS["math"]([r"\boxed{2}"], answer=["2"]) == [1.0]
+
+
+def test_missing_gold_column_is_named():
+    with pytest.raises(ValueError, match=r"reward 'math': no gold answers among the columns \['prompts', 'target'\]"):
+        REWARDS["math"](["x"], target=["1"], prompts=["p"])
+
+
+def test_evidence_is_logged_beside_the_verdict():
+    logged = {}
+    completions = [r"\boxed{7}", r"\boxed{8}", "nothing", r"\boxed{7 7}"]
+    REWARDS["math"](completions, solution=["7"] * 4, log_extra=logged.__setitem__)
+    assert logged["math_answer"] == ["7", "8", "", "7 7"]
+    assert logged["math_reason"] == ["identical", "different", "no answer", "unreadable answer: unexpected 7"]
+
+
+def test_answer_beyond_the_limit_earns_nothing_and_harms_no_other(fresh):
+    reward, logged = MathReward(limit_s=1.0), {}
+    answers = [r"\boxed{\frac{2}{4}}", rf"\boxed{{{ENDLESS}}}", r"\boxed{0.5}", r"\boxed{2}"]
+    start = time.monotonic()
+    assert reward(answers, solution=["1/2"] * 4, log_extra=logged.__setitem__) == [1.0, 0.0, 1.0, 0.0]
+    assert logged["math_reason"][1] == "time limit"
+    assert time.monotonic() - start < 5
+
+
+def test_gold_beyond_the_limit_scores_nobody(fresh):
+    assert MathReward(limit_s=1.0)([r"\boxed{2}"], solution=[ENDLESS]) == [None]
+
+
+def test_answer_that_is_too_long_earns_nothing():
+    logged = {}
+    answer = rf"\boxed{{{'1+' * 20_000}1}}"
+    assert REWARDS["math"]([answer], solution=["20001"], log_extra=logged.__setitem__) == [0.0]
+    assert logged["math_reason"] == ["too long"]
