@@ -9,6 +9,7 @@ import pytest
 
 from acpo_trl.rewards import MathReward
 
+pytestmark = pytest.mark.slow
 SHARED = Path(os.environ.get("ACPO_TRL_SHARED", Path(__file__).parents[3] / "shared"))
 
 
