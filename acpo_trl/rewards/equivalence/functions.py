@@ -14,7 +14,7 @@ _GREEK = """
 alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi rho sigma tau upsilon phi
 varphi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega ell hbar
 """
-_ACCENTS = "text vec overline bar hat widehat tilde overrightarrow mathcal mathbb mathfrak"
+_ACCENTS = "text vec dot ddot overline bar hat widehat tilde overrightarrow mathcal mathbb mathfrak"
 
 CONSTANTS: dict[str, Number] = {r"\pi": +mp.pi, "e": +mp.e, "i": mp.mpc(0, 1)}
 GREEK = frozenset(f"\\{name}" for name in _GREEK.split())
