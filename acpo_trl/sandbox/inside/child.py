@@ -12,6 +12,8 @@ import types
 
 STACK_BYTES = 64 * 2**20
 
+site.setquit()  # an interpreter that starts without its site packages has no `exit` and `quit`
+
 
 def set_limits(limits: dict) -> None:
     """Bound this process and its children; see `acpo_trl.sandbox.base.Limits`."""
@@ -45,7 +47,6 @@ def open_streams() -> None:
 
 def run(source: str) -> None:
     """Run the source as the main program and end the process as the interpreter would."""
-    site.setquit()
     open_streams()
     sys.argv = ["program.py"]
     sys.modules["__main__"] = main = types.ModuleType("__main__")

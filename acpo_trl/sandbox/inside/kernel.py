@@ -13,7 +13,8 @@ MS_NOSUID, MS_NODEV, MS_NOEXEC = 2, 4, 8
 _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = 4, 22, 38, 47
 _PR_CAP_AMBIENT_CLEAR_ALL = 4
 _SECCOMP_MODE_FILTER = 2
-_CAPABILITY_VERSION_3 = 0x20080522
+_CAPABILITY_HEADER = struct.pack("=Ii", 0x20080522, 0)  # version 3, this process
+_ZEROS = [ctypes.c_ulong(0)] * 3
 
 # What a program without rights could still use against the kernel, against its limits, or to leave something behind,
 # with the numbers of the system call on x86_64 and on aarch64.
@@ -52,47 +53,54 @@ _LOAD, _JUMP_EQUAL, _JUMP_ANY_BIT, _JUMP_AT_LEAST, _RETURN = 0x20, 0x15, 0x45, 0
 _ALLOW, _FAIL_PERMISSION, _FAIL_MISSING = 0x7FFF0000, 0x00050001, 0x00050026
 
 _libc = ctypes.CDLL(None, use_errno=True)
+# Looked up here and not at each call: that would be in every fork anew.
+_unshare, _setns, _mount, _prctl, _capset = _libc.unshare, _libc.setns, _libc.mount, _libc.prctl, _libc.capset
 
 
-def _call(name: str, *arguments: object) -> None:
-    if getattr(_libc, name)(*arguments) != 0:
+def _check(result: int) -> None:
+    if result != 0:
         number = ctypes.get_errno()
-        raise OSError(number, f"{name}: {os.strerror(number)}")
+        raise OSError(number, os.strerror(number))
 
 
 def unshare(namespaces: int) -> None:
-    _call("unshare", namespaces)
+    _check(_unshare(namespaces))
 
 
 def setns(descriptor: int, namespace: int) -> None:
-    _call("setns", descriptor, namespace)
+    _check(_setns(descriptor, namespace))
 
 
-def mount(kind: str, target: str, flags: int, options: str = "") -> None:
-    _call("mount", kind.encode(), target.encode(), kind.encode(), ctypes.c_ulong(flags), options.encode())
+def mount(kind: bytes, target: bytes, flags: int, options: bytes = b"") -> None:
+    _check(_mount(kind, target, kind, ctypes.c_ulong(flags), options))
 
 
 def drop_privileges() -> None:
     """Give up all capabilities, for good, also over an exec."""
-    _prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
-    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
-    _call("capset", struct.pack("=Ii", _CAPABILITY_VERSION_3, 0), bytes(24))
+    _set(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
+    _set(_PR_SET_NO_NEW_PRIVS, 1)
+    _check(_capset(_CAPABILITY_HEADER, bytes(24)))
     # A change of user hides the process's own files in /proc from itself; it has no secrets to hide.
-    _prctl(_PR_SET_DUMPABLE, 1)
+    _set(_PR_SET_DUMPABLE, 1)
 
 
-def filter_system_calls() -> None:
-    """Make the system calls in `DENIED`, and new namespaces by any way, fail in this process and its children.
+class SystemCallFilter:
+    """Makes the system calls in `DENIED`, and new namespaces by any way, fail.
 
     Raises:
-        OSError: the processor is none whose numbers are known, or the kernel has no filters.
+        OSError: the processor is none whose numbers are known.
     """
-    program = ctypes.create_string_buffer(system_call_filter(platform.machine()))
-    header = struct.pack("HP", (len(program) - 1) // 8, ctypes.addressof(program))
-    _prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, header)
+
+    def __init__(self) -> None:
+        self._program = ctypes.create_string_buffer(filter_program(platform.machine()))
+        self._header = struct.pack("HP", (len(self._program) - 1) // 8, ctypes.addressof(self._program))
+
+    def install(self) -> None:
+        """Filter the calls of this process and of its children from now on."""
+        _check(_prctl(_PR_SET_SECCOMP, ctypes.c_ulong(_SECCOMP_MODE_FILTER), self._header, *_ZEROS[:2]))
 
 
-def system_call_filter(machine: str) -> bytes:
+def filter_program(machine: str) -> bytes:
     """Give the filter as instructions of the classic Berkeley packet filter."""
     if machine not in _MACHINES:
         raise OSError(f"machine {machine!r}: its system call numbers are unknown; expected one of {_MACHINES}")
@@ -117,6 +125,5 @@ def system_call_filter(machine: str) -> bytes:
     return b"".join(steps)
 
 
-def _prctl(option: int, *values: object) -> None:
-    padded = [ctypes.c_ulong(value) if isinstance(value, int) else value for value in values]
-    _call("prctl", option, *padded, *[ctypes.c_ulong(0)] * (4 - len(padded)))
+def _set(option: int, value: int) -> None:
+    _check(_prctl(option, ctypes.c_ulong(value), *_ZEROS))
