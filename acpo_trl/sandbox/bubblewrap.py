@@ -28,7 +28,8 @@ HINT = (
     "If the programs are harmless, ask for the sandbox 'process' by name."
 )
 PROBE = """
-import json, os, socket
+import json, os, pathlib, socket
+open(os.devnull).close()
 facts = {"environment": sorted(os.environ), "processes": [p for p in os.listdir("/proc") if p.isdigit()]}
 facts["interfaces"] = [name for _, name in socket.if_nameindex()]
 facts["is_root_writable"], facts["is_home_visible"] = os.access("/", os.W_OK), os.path.exists(HOME_FILE)
@@ -145,10 +146,10 @@ class Server:
             raise OSError("there is no program 'bwrap'")
         info, their_info = os.pipe()
         their_block, block = os.pipe()
+        command = server_command(theirs.fileno())
         # Not `--die-with-parent`: the kernel takes the thread for the parent. The server ends when its socket closes.
         self.process = subprocess.Popen(
-            [bwrap, "--info-fd", str(their_info), "--userns-block-fd", str(their_block), *options(), "--"]
-            + server_command(theirs.fileno()),
+            [bwrap, "--info-fd", str(their_info), "--userns-block-fd", str(their_block), *options(), "--", *command],
             pass_fds=[their_info, their_block, theirs.fileno()],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -191,12 +192,18 @@ class Server:
 def options() -> list[str]:
     """Give the options of `bwrap`: which namespaces, which files."""
     unshared = [f"--unshare-{name}" for name in ("user", "pid", "net", "ipc", "uts", "cgroup")]
-    files = ["--symlink", "/proc/self/fd", "/dev/fd", "--symlink", "/tmp", "/dev/shm", "--dir", "/tmp"]
+    prefixes = list(dict.fromkeys(("/usr", sys.base_prefix)))
+    files = []
+    for folder in ("/tmp", "/dev", "/sandbox", *prefixes):
+        # Folders that `bwrap` makes unasked are closed to other users than its own.
+        for path in (*reversed(Path(folder).parents[:-1]), folder):
+            files += ["--perms", "0755", "--dir", str(path)]
+    files += ["--symlink", "/proc/self/fd", "/dev/fd", "--symlink", "/tmp", "/dev/shm"]
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         files += ["--symlink", f"/proc/self/fd/{number}", f"/dev/{name}"]
     for name in DEVICES:
         files += ["--dev-bind", f"/dev/{name}", f"/dev/{name}"]
-    for prefix in dict.fromkeys(("/usr", sys.base_prefix)):
+    for prefix in prefixes:
         # Not all of it: people keep projects in /usr/src, and a prefix may be a home folder.
         for folder in ("bin", "lib", "lib64"):
             files += ["--ro-bind-try", f"{prefix}/{folder}", f"{prefix}/{folder}"]

@@ -1,5 +1,6 @@
 """The sandbox `process`: limits, but no walls."""
 
+import contextlib
 import dataclasses
 import json
 import logging
@@ -17,9 +18,9 @@ from acpo_trl.sandbox.bubblewrap import INSIDE, interpreter
 logger = logging.getLogger(__name__)
 
 NOT_COVERED = (
-    "Programs can read and write every file that you can, use the network, and signal every process of yours; processes "
-    "that leave their session outlive the program. Memory and disk are bounded for each process and file, not for "
-    "all together, and as root the number of processes is not bounded at all."
+    "Programs can read and write every file that you can, use the network, and signal every process of yours; "
+    "processes that leave their session outlive the program. Memory and disk are bounded for each process and file, "
+    "not for all together, and as root the number of processes is not bounded at all."
 )
 
 
@@ -36,11 +37,11 @@ class ProcessSandbox:
         """See `Sandbox`."""
         directory = tempfile.mkdtemp(prefix="acpo_trl_")
         bootstrap = f"import sys; sys.path.append({str(INSIDE.parent)!r}); from inside.child import main; main()"
+        bounds = json.dumps(dataclasses.asdict(limits))
         with MemoryFile(program.encode("utf-8", "surrogatepass")) as source:
             try:
                 process = subprocess.Popen(
-                    [interpreter(), "-S", "-B", "-c", bootstrap]
-                    + [json.dumps(dataclasses.asdict(limits)), str(source.fd)],
+                    [interpreter(), "-S", "-B", "-c", bootstrap, bounds, str(source.fd)],
                     stdin=stdin,
                     stdout=stdout,
                     stderr=stderr,
@@ -86,8 +87,6 @@ class ProcessExecution:
         self._kill_session()
 
     def _kill_session(self) -> None:
-        try:
-            # The group of a leader that was not waited for cannot be another's; after that only its children hold it.
+        with contextlib.suppress(ProcessLookupError):
+            # The number is not given to another group before the last process of this one is gone.
             os.killpg(self.process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass

@@ -5,11 +5,12 @@ import sys
 import traceback
 import types
 from collections.abc import Iterator
+from typing import Any
 
 from .child import open_streams
 from .wire import Channel, pack, unpack
 
-_VIEWS = (type({}.keys()), type({}.values()), type({}.items()))
+_VIEWS: Any = (type({}.keys()), type({}.values()), type({}.items()))
 
 
 def serve(parts: list[str]) -> None:
@@ -46,7 +47,7 @@ class Desk:
 
     def __init__(self, module: types.ModuleType) -> None:
         self.module = module
-        self.objects: list[object] = []
+        self.objects: list[Any] = []
 
     def answer(self, request: dict) -> dict:
         """Give the value of a request, or the error it raised."""
@@ -68,13 +69,13 @@ class Desk:
 
     def do_next(self, request: dict) -> dict:
         try:
-            return self._value(next(self.objects[request["on"]]))  # type: ignore[call-overload]
+            return self._value(next(self.objects[request["on"]]))
         except StopIteration:
             return {"value": None, "is_end": True}
 
     def do_call(self, request: dict) -> dict:
         positional, named = self._unpack(request["positional"]), self._unpack(request["named"])
-        result = self.objects[request["on"]](*positional, **named)  # type: ignore[operator]
+        result = self.objects[request["on"]](*positional, **named)
         # A function without result works by changing its arguments. One with a result must not change what the tests
         # compare it with.
         changed = {} if result is not None else self._changed(request["positional"], positional)
@@ -91,15 +92,14 @@ class Desk:
     def _value(self, value: object) -> dict:
         return {"value": pack(value, self.refer)}
 
-    def _unpack(self, data: object) -> object:
+    def _unpack(self, data: object) -> Any:
         return unpack(data, lambda tag, place: self.objects[place])
 
-    def refer(self, value: object) -> dict:
+    def refer(self, value: Any) -> dict:
         """Give the message for an object that stays here."""
-        if isinstance(value, _VIEWS):
-            value = iter(value)
-        self.objects.append(value)
-        return {"iterator" if isinstance(value, Iterator) else "object": len(self.objects) - 1}
+        kept = iter(value) if isinstance(value, _VIEWS) else value
+        self.objects.append(kept)
+        return {"iterator" if isinstance(kept, Iterator) else "object": len(self.objects) - 1}
 
 
 def _error(error: BaseException) -> dict:

@@ -1,6 +1,7 @@
 """A forked or fresh interpreter becomes the program."""
 
 import atexit
+import contextlib
 import json
 import os
 import resource
@@ -9,6 +10,8 @@ import sys
 import threading
 import traceback
 import types
+from collections.abc import Callable
+from io import TextIOWrapper
 
 STACK_BYTES = 64 * 2**20
 
@@ -39,10 +42,13 @@ def read_all(descriptor: int) -> str:
 
 def open_streams() -> None:
     """Make the standard streams anew for what descriptors 0, 1 and 2 are now."""
-    options = {"encoding": "utf-8", "errors": "surrogateescape", "closefd": False}
-    sys.stdin = sys.__stdin__ = open(0, **options)
-    sys.stdout = sys.__stdout__ = open(1, "w", **options)
-    sys.stderr = sys.__stderr__ = open(2, "w", **options)
+    sys.stdin = sys.__stdin__ = _stream(0, "r")  # type: ignore[misc]
+    sys.stdout = sys.__stdout__ = _stream(1, "w")  # type: ignore[misc]
+    sys.stderr = sys.__stderr__ = _stream(2, "w")  # type: ignore[misc]
+
+
+def _stream(descriptor: int, mode: str) -> TextIOWrapper:
+    return TextIOWrapper(open(descriptor, f"{mode}b", closefd=False), encoding="utf-8", errors="surrogateescape")
 
 
 def run(source: str) -> None:
@@ -51,12 +57,13 @@ def run(source: str) -> None:
     sys.argv = ["program.py"]
     sys.modules["__main__"] = main = types.ModuleType("__main__")
     code = _outcome(lambda: exec(compile(source, "program.py", "exec"), main.__dict__))
-    for last in (threading._shutdown, atexit._run_exitfuncs, _flush):
+    end_threads = threading._shutdown  # type: ignore[attr-defined]
+    for last in (end_threads, atexit._run_exitfuncs, _flush):
         code = _outcome(last) or code
     os._exit(code)
 
 
-def _outcome(step) -> int:
+def _outcome(step: Callable[[], object]) -> int:
     """Give the exit code that an interpreter would end with after the step."""
     try:
         step()
@@ -66,17 +73,14 @@ def _outcome(step) -> int:
         _report(end.code)
         return 1
     except BaseException as error:
-        frames = error.__traceback__.tb_next  # without the frame of this function
-        _report("".join(traceback.format_exception(type(error), error, frames and frames.tb_next)))
+        _report("".join(traceback.format_exception(error)))
         return 1
     return 0
 
 
 def _report(message: object) -> None:
-    try:
+    with contextlib.suppress(BaseException):  # its error stream is full or closed: nobody is left to tell
         os.write(2, f"{message}\n".encode("utf-8", "replace"))
-    except BaseException:
-        pass  # its error stream is full or closed: nobody is left to tell
 
 
 def _flush() -> None:

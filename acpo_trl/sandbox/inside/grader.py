@@ -175,7 +175,8 @@ class _AssertionCounter(ast.NodeTransformer):
 
 def free_names(tree: ast.Module) -> set[str]:
     """Give the names that the code uses and neither it nor Python defines."""
-    used, bound = set(), set(dir(builtins)) | {"candidate"}
+    used: set[str] = set()
+    bound = set(dir(builtins)) | {"candidate"}
     for node in ast.walk(tree):
         if isinstance(node, ast.Name):
             (used if isinstance(node.ctx, ast.Load) else bound).add(node.id)

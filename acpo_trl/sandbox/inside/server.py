@@ -20,9 +20,30 @@ TICK_S = 0.05
 FILTER = kernel.SystemCallFilter()
 # What programs import most; a fork of this interpreter has them already. More of it makes every fork slower.
 WARM = (
-    "bisect cmath collections copy datetime decimal fractions functools hashlib heapq itertools json math operator "
-    "random re statistics string time types typing inside.callee inside.grader"
-).split()
+    "bisect",
+    "cmath",
+    "collections",
+    "copy",
+    "datetime",
+    "decimal",
+    "fractions",
+    "functools",
+    "hashlib",
+    "heapq",
+    "itertools",
+    "json",
+    "math",
+    "operator",
+    "random",
+    "re",
+    "statistics",
+    "string",
+    "time",
+    "types",
+    "typing",
+    "inside.callee",
+    "inside.grader",
+)
 
 
 def main(descriptor: int, user: int | None) -> None:

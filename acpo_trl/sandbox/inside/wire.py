@@ -57,7 +57,7 @@ class Channel:
         return b"".join(parts)
 
 
-def pack(value: object, refer: Callable[[object], dict], depth: int = 0) -> Any:
+def pack(value: Any, refer: Callable[[object], dict], depth: int = 0) -> Any:
     """Give the value as JSON data.
 
     Args:
