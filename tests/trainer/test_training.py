@@ -1,10 +1,8 @@
 """ACPOTrainer in TRL's real loop, with the features that GRPOTrainer has."""
 
-import copy
-
-import pandas as pd
 import pytest
 import torch
+from datasets import Dataset
 from peft import LoraConfig
 from tiny import distinct_bytes, make_batch, qwen2
 from transformers import MixtralConfig, MixtralForCausalLM
@@ -126,8 +124,6 @@ def test_mixture_of_experts_logs_its_auxiliary_loss(make_trainer):
 
 
 def test_evaluation_works_before_and_without_training(make_trainer):
-    from datasets import Dataset
-
     trainer = make_trainer(
         eval_dataset=Dataset.from_dict({"prompt": ["1+1=", "2+2="]}), per_device_eval_batch_size=4, num_generations=2
     )
@@ -139,8 +135,6 @@ def test_evaluation_works_before_and_without_training(make_trainer):
 
 
 def test_default_arguments_name_the_run_after_model_and_method(tokenizer, tmp_path, monkeypatch):
-    from datasets import Dataset
-
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "tiny"
     qwen2().save_pretrained(folder)
@@ -221,111 +215,6 @@ def test_a_rule_sees_action_tokens_and_the_gate(make_trainer, monkeypatch):
     assert stats.gate == (2.0, 2 / 1.05)
     assert torch.equal(stats.action_mask.long(), inputs["completion_mask"] * inputs["tool_mask"])
     assert advantages.shape == stats.log_probs.shape == stats.delta.shape == (4, 5)
-
-
-def read_table(trainer, step):
-    return pd.read_parquet(f"{trainer.args.output_dir}/completions/completions_{step:05d}.parquet")
-
-
-def test_logged_advantages_are_those_that_the_loss_used(make_trainer):
-    used = []
-
-    class Recording(ACPOTrainer):
-        def _log_credit(self, stats, credit, advantages, batch):
-            used.append((batch["completion_row"], batch["advantages"].clone(), stats.action_mask))
-            super()._log_credit(stats, credit, advantages, batch)
-
-    trainer = make_trainer(cls=Recording, log_completions=True, gradient_accumulation_steps=2, max_steps=1)
-    trainer.train()
-    table = read_table(trainer, 1)
-    assert len(table) == 8
-    for rows, advantages, mask in used:
-        for row, values, where in zip(rows.tolist(), advantages, mask, strict=True):
-            assert table["advantage"][row] == pytest.approx(values[where].mean().item(), rel=1e-5)
-            length = int(where.sum())
-            assert table["token_advantages"][row].tolist() == pytest.approx(values[:length].tolist(), rel=1e-6)
-    assert table["advantage"].abs().max() > 0
-
-
-def test_rows_that_no_loss_has_used_yet_have_no_advantage(make_trainer):
-    trainer = make_trainer(log_completions=True, steps_per_generation=2, gradient_accumulation_steps=1, max_steps=2)
-    trainer.train()
-    first, second = read_table(trainer, 1), read_table(trainer, 2)
-    assert first["advantage"].isna().sum() == 4
-    assert first["token_advantages"].isna().sum() == 4
-    assert second["advantage"].isna().sum() == 0
-
-
-def test_completions_of_an_evaluation_do_not_shift_the_table(make_trainer):
-    from datasets import Dataset
-
-    trainer = make_trainer(
-        log_completions=True,
-        steps_per_generation=2,
-        gradient_accumulation_steps=1,
-        max_steps=2,
-        eval_strategy="steps",
-        eval_steps=1,
-        per_device_eval_batch_size=2,
-        eval_dataset=Dataset.from_dict({"prompt": ["1+1="]}),
-    )
-    trainer.train()
-    table = read_table(trainer, 2)
-    assert len(table) == 8
-    shown = table["token_advantages"].map(lambda v: None if v is None else len(v))
-    lengths = table["completion"].map(len)
-    assert all(n is None or n >= length for n, length in zip(shown, lengths, strict=True))
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"prompts": []}, "nothing to train on"),
-        ({"reward_funcs": lambda completions, **kwargs: [1.0]}, "returned 1 rewards, but 4"),
-    ],
-)
-def test_bad_input_stops_before_the_first_step(make_trainer, change, message):
-    with pytest.raises(ValueError, match=message):
-        make_trainer(**{"prompts": None, **change}).train()
-
-
-def test_a_dataset_without_prompts_is_refused_with_its_columns(make_trainer, tokenizer, tmp_path):
-    from datasets import Dataset
-
-    with pytest.raises(ValueError, match=r"has the columns \['question'\].*rename_column"):
-        ACPOTrainer(
-            qwen2(),
-            distinct_bytes,
-            ACPOConfig("unused", use_cpu=True, bf16=False, report_to="none"),
-            Dataset.from_dict({"question": ["1"]}),
-            processing_class=tokenizer,
-        )
-
-
-def test_a_model_without_trainable_parameters_is_refused(make_trainer):
-    model = qwen2().requires_grad_(False)
-    with pytest.raises(ValueError, match="no trainable parameter"):
-        make_trainer(model=model, gradient_checkpointing=False)
-
-
-def test_a_tokenizer_without_pad_and_eos_is_refused(make_trainer, tokenizer):
-    from datasets import Dataset
-
-    bare = copy.deepcopy(tokenizer)
-    bare.pad_token = bare.eos_token = None
-    with pytest.raises(ValueError, match="neither a pad nor an eos token"):
-        ACPOTrainer(
-            qwen2(),
-            distinct_bytes,
-            ACPOConfig("unused", use_cpu=True, bf16=False, report_to="none"),
-            Dataset.from_dict({"prompt": ["a"]}),
-            processing_class=bare,
-        )
-
-
-def test_fewer_prompts_than_a_generation_batch_are_refused(make_trainer):
-    with pytest.raises(ValueError, match=r"holds 3 prompts.*needs 4"):
-        make_trainer(prompts=["a", "b", "c"], gradient_accumulation_steps=2).train()
 
 
 def test_unscored_completions_get_no_advantage_and_the_others_their_own_mean(make_trainer):
