@@ -1,13 +1,13 @@
 """Which part of a response is the program."""
 
 import ast
-import builtins
 import re
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
 from acpo_trl.rewards.extract import after_thinking
+from acpo_trl.sandbox.inside.names import free_names
 
 _FENCE = re.compile(r"^(?P<indent>[ \t]*)(?:[-*+] +|\d+[.)] +)?(?P<marks>`{3,}|~{3,})(?P<info>.*)$")
 # A fence behind prose opens a block only if it says that the block is Python.
@@ -105,7 +105,7 @@ def _content(lines: Iterator[str], marks: str, indent: int) -> str:
 def _with_earlier(blocks: list[Block], index: int) -> str:
     """Give a block behind the earlier ones that define what it uses."""
     taken = [blocks[index].code]
-    missing = used_names(taken[0]) - defined_names(taken[0])
+    missing = used_names(taken[0])
     for block in reversed(blocks[:index]):
         defined = defined_names(block.code)
         if defined & missing:
@@ -141,11 +141,9 @@ def defined_names(code: str) -> set[str]:
 
 
 def used_names(code: str) -> set[str]:
-    """Give the names that the code reads and Python does not define; none of code that does not compile."""
+    """Give the names that the code uses and does not define; none of code that does not compile."""
     tree = _parse(code)
-    nodes = ast.walk(tree) if tree else ()
-    read = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-    return read - set(dir(builtins))
+    return free_names(tree) if tree else set()
 
 
 @lru_cache(maxsize=32)

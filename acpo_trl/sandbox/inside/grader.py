@@ -1,7 +1,6 @@
 """Runs the tests of a program that is another process, and prints the verdict as JSON."""
 
 import ast
-import builtins
 import importlib
 import json
 import math
@@ -11,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .child import open_streams
+from .names import free_names
 from .remote import Program, ProgramEnded, Unsupported
 from .wire import Channel
 
@@ -94,7 +94,7 @@ class Grading:
         candidate = self.program.name(self.entry_point)
         if self.cases is not None:
             return self._run_cases(candidate)
-        namespace = self._namespace(free_names(tree)) | {"candidate": candidate}
+        namespace = self._namespace(free_names(tree) - {"candidate"}) | {"candidate": candidate}
         if self.partial:
             tree = self._count_assertions(tree)
             namespace |= {"__test_passed__": self.passed.add, "__test_failed__": self.failed.add}
@@ -171,24 +171,6 @@ class _AssertionCounter(ast.NodeTransformer):
 
     def _note(self, event: str) -> ast.Expr:
         return ast.Expr(ast.Call(ast.Name(f"__test_{event}__", ast.Load()), [ast.Constant(self.total)], []))
-
-
-def free_names(tree: ast.Module) -> set[str]:
-    """Give the names that the code uses and neither it nor Python defines."""
-    used: set[str] = set()
-    bound = set(dir(builtins)) | {"candidate"}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name):
-            (used if isinstance(node.ctx, ast.Load) else bound).add(node.id)
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            bound.add(node.name)
-        elif isinstance(node, ast.arg):
-            bound.add(node.arg)
-        elif isinstance(node, ast.alias):
-            bound.add((node.asname or node.name).partition(".")[0])
-        elif isinstance(node, ast.ExceptHandler) and node.name:
-            bound.add(node.name)
-    return used - bound
 
 
 def is_same(result: Any, expected: Any, tolerance: float) -> bool:

@@ -74,7 +74,7 @@ class Program:
     def _unpack(self, data: Any) -> Any:
         try:
             return unpack(data, self._stand_in)
-        except (ValueError, RecursionError, AttributeError, OverflowError) as error:
+        except (ValueError, LookupError, RecursionError, AttributeError, OverflowError) as error:
             raise self._ended(f"not a value: {error}") from error
 
     def _stand_in(self, tag: str, place: Any) -> object:

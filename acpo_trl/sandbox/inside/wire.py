@@ -17,6 +17,7 @@ _MAX_JSON_INT = 2**63
 _MAX_DEPTH = 200
 _SEQUENCES = {kind.__name__: kind for kind in (tuple, set, frozenset, deque)}
 _ATOMS = {kind.__name__: kind for kind in (Decimal, Fraction)}
+_TYPES = {kind.__name__: kind for kind in (bool, int, float, complex, str, bytes, tuple, list, set, frozenset, dict)}
 _PLAIN = (bool, int, float, complex, str, bytes, bytearray, tuple, list, set, frozenset, deque, dict)
 
 
@@ -88,6 +89,8 @@ def pack(value: Any, refer: Callable[[object], dict], depth: int = 0) -> Any:
         return {kind.__name__: str(value)}
     if kind is range:
         return {"range": [pack(item, refer) for item in (value.start, value.stop, value.step)]}
+    if kind is type and _TYPES.get(value.__name__) is value:
+        return {"type": value.__name__}
     for plain in _PLAIN:
         if issubclass(kind, plain):
             return pack(plain(value), refer, depth + 1)
@@ -120,6 +123,8 @@ def unpack(data: Any, resolve: Callable[[str, Any], object]) -> Any:
     if tag in ("bytes", "bytearray"):
         raw = content.encode("latin-1")
         return raw if tag == "bytes" else bytearray(raw)
+    if tag == "type":
+        return _TYPES[content]
     if tag in _ATOMS:
         return _ATOMS[tag](content)
     if tag == "range":
