@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from acpo_trl.rewards.format import format_reward
-from acpo_trl.rewards.math import MathReward
+from .format import format_reward
+from .math import MathReward
 
 REWARDS: dict[str, Callable[..., list[float | None]]] = {"math": MathReward(), "format": format_reward}
 

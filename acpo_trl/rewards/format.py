@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from acpo_trl.rewards.extract import Completion, after_thinking, boxes, last_assistant_text, thinking_tags
+from .extract import Completion, after_thinking, boxes, last_assistant_text, thinking_tags
 
 
 def format_reward(completions: Sequence[Completion], **columns: object) -> list[float | None]:

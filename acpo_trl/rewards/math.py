@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from acpo_trl.rewards.declare import Verdict
-from acpo_trl.rewards.extract import Completion, final_answer, gold_answer, last_assistant_text
-from acpo_trl.rewards.worker import Failure, Pool
+from .declare import Verdict
+from .extract import Completion, final_answer, gold_answer, last_assistant_text
+from .worker import Failure, Pool
 
 MEMORY_BYTES = 2 * 2**30
-MAX_CHARACTERS = 20_000
+MAX_CHARACTERS = 10_000
 MAX_REMEMBERED = 100_000
 
 _pools: dict[float, Pool] = {}

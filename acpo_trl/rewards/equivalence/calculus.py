@@ -3,7 +3,7 @@
 import logging
 import re
 
-from acpo_trl.rewards.equivalence.expression import Unreadable
+from .expression import Unreadable
 
 _CALCULUS = re.compile(r"\\(?:int|iint|oint|lim|sum|prod|partial|det)(?![A-Za-z])|\\frac\{d|\{vmatrix\}")
 

@@ -6,11 +6,11 @@ Gold comes first: what it leaves open is forgiven in the answer, a hedge in the 
 import re
 from collections.abc import Sequence
 
-from acpo_trl.rewards.equivalence.objects import Answer, Listing, Matrix, Ordered, Ratio, Relation, Words
-from acpo_trl.rewards.equivalence.quantities import are_same_numbers, are_same_quantities
-from acpo_trl.rewards.equivalence.real_sets import are_same_sets, pieces
-from acpo_trl.rewards.equivalence.relations import are_equivalent, is_named, value_of
-from acpo_trl.rewards.equivalence.units import Quantity, contradict
+from .objects import Answer, Listing, Matrix, Ordered, Ratio, Relation, Words
+from .quantities import are_same_numbers, are_same_quantities
+from .real_sets import are_same_sets, pieces
+from .relations import are_equivalent, is_named, value_of
+from .units import Quantity, contradict
 
 _CLOCK = re.compile(r"\d{1,2}:[0-5]\d(?::[0-5]\d)?")
 
@@ -46,8 +46,10 @@ def _are_same_collections(gold: Answer, answer: Answer) -> bool:
     match gold, answer:
         case Listing(), Listing():
             return _are_same_in_any_order(gold.items, answer.items)
-        case (Ordered(items=a), Listing(items=b, is_set=False)) | (Listing(items=a, is_set=False), Ordered(items=b)):
-            return _are_same_in_order(a, b)
+        case Ordered(), Listing(is_set=False) if _is_point(gold):
+            return _are_same_in_order(gold.items, answer.items)
+        case Listing(is_set=False), Ordered() if _is_point(answer):
+            return _are_same_in_order(gold.items, answer.items)
         case Ordered(), Ordered() if len(gold.items) > 2 or _brackets(gold) == _brackets(answer):
             return _are_same_in_order(gold.items, answer.items)
     gold_pieces, answer_pieces = pieces(gold), pieces(answer)
@@ -105,6 +107,10 @@ def _single(answer: Answer) -> Answer:
     while isinstance(answer, Listing) and len(answer.items) == 1:
         answer = answer.items[0]
     return answer
+
+
+def _is_point(answer: Ordered) -> bool:
+    return len(answer.items) > 2 or _brackets(answer) == ("(", ")")
 
 
 def _brackets(answer: Ordered) -> tuple[str, str]:

@@ -12,10 +12,10 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import NamedTuple
 
-from acpo_trl.rewards.equivalence import arithmetic
-from acpo_trl.rewards.equivalence.arithmetic import Number, Unbounded, Undefined, mp
-from acpo_trl.rewards.equivalence.functions import ACCENTS, CONSTANTS, FUNCTIONS, GREEK, OF_LISTS, log
-from acpo_trl.rewards.equivalence.tokens import Tokens, Unreadable
+from . import arithmetic
+from .arithmetic import Number, Unbounded, Undefined, mp
+from .functions import ACCENTS, CONSTANTS, FUNCTIONS, GREEK, OF_LISTS, log
+from .tokens import Tokens, Unreadable
 
 MAX_TERMS = 2_000
 MAX_DEPTH = 200

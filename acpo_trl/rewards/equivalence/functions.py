@@ -4,8 +4,8 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
-from acpo_trl.rewards.equivalence import arithmetic
-from acpo_trl.rewards.equivalence.arithmetic import Number, mp
+from . import arithmetic
+from .arithmetic import Number, mp
 
 _ELEMENTARY = """
 sin cos tan sec csc cot arcsin arccos arctan arcsec arccsc arccot sinh cosh tanh coth arcsinh arccosh arctanh ln

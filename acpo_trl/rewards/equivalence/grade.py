@@ -2,17 +2,17 @@
 
 import re
 
-from acpo_trl.rewards.declare import Verdict
-from acpo_trl.rewards.equivalence.arithmetic import Unbounded, Undefined
-from acpo_trl.rewards.equivalence.calculus import is_calculus, parse
-from acpo_trl.rewards.equivalence.choices import read_choice
-from acpo_trl.rewards.equivalence.compare import is_equal
-from acpo_trl.rewards.equivalence.expression import Unreadable, evaluate
-from acpo_trl.rewards.equivalence.latex import clean
-from acpo_trl.rewards.equivalence.objects import Answer, Listing, Matrix, Ordered, Ratio, Relation, Union, read
-from acpo_trl.rewards.equivalence.quantities import infinite, is_numeral, spelled
-from acpo_trl.rewards.equivalence.sampling import NUM_SAMPLES
-from acpo_trl.rewards.equivalence.units import Quantity
+from ..declare import Verdict
+from .arithmetic import Unbounded, Undefined
+from .calculus import is_calculus, parse
+from .choices import read_choice
+from .compare import is_equal
+from .expression import Unreadable, evaluate
+from .latex import clean
+from .objects import Answer, Listing, Matrix, Ordered, Ratio, Relation, Union, read
+from .quantities import infinite, is_numeral, spelled
+from .sampling import NUM_SAMPLES
+from .units import Quantity
 
 MAX_DEPTH = 50
 MAX_PROSE_WORDS = 5

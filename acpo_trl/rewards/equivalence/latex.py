@@ -3,8 +3,8 @@
 import re
 import unicodedata
 
-from acpo_trl.rewards.equivalence.functions import FUNCTIONS, OF_LISTS
-from acpo_trl.rewards.equivalence.spellings import CHARACTERS, SYNONYMS
+from .functions import FUNCTIONS, OF_LISTS
+from .spellings import CHARACTERS, SYNONYMS
 
 _SUPERSCRIPT = re.compile("[⁰¹²³⁴-⁹⁺⁻ⁿ]+")
 _SUBSCRIPT = re.compile("[₀-₉ₙ]+")
@@ -17,6 +17,7 @@ _FONT = re.compile(
 _BRACE = re.compile(r"\\.|[{}]")
 _COMMAND = re.compile(r"\\([A-Za-z]+)")
 _FUNCTION_NAMES = r"(?:arc)?(?:sin|cos|tan)|sec|csc|cot|log|ln|exp|gcd|lcm|max|min"
+_BASE = r"\d+|two|three|four|five|six|seven|eight|nine|ten|twelve|sixteen"
 _RULES = [
     (re.compile(pattern), replacement)
     for pattern, replacement in (
@@ -28,13 +29,16 @@ _RULES = [
         (r"\\(?:textcolor|colorbox)\s*\{[^{}]*\}|\\color\s*(?:\{[^{}]*\}|[a-z]+)", ""),
         (r"(?:\{|^)([^{}]*)\\over(?![A-Za-z])([^{}]*)(?:\}|$)", r"\\frac{\1}{\2}"),
         (r"(?:\{|^)([^{}]*)\\choose(?![A-Za-z])([^{}]*)(?:\}|$)", r"\\binom{\1}{\2}"),
-        (r"(?:\{\s*\})?[_^]\{?(\w+)\}?\s*C_\{?(\w+)\}?", r"\\binom{\1}{\2}"),
+        (r"(?:\{\s*\})?[_^]\{?([A-Za-z\d]+)\}?\s*C_\{?([A-Za-z\d]+)\}?", r"\\binom{\1}{\2}"),
         (r"(?<![A-Za-z\\])C\s*\(\s*(\d+)\s*,\s*(\d+)\s*\)", r"\\binom{\1}{\2}"),
         (r"(\\mathbb\{R\})\s*-\s*(?=\\\{)", r"\1\\setminus "),
         (r"\\frac\s*\{\s*\\text\{([^{}]*)\}\s*\}\s*\{\s*\\text\{([^{}]*)\}\s*\}", r"\\text{\1/\2}"),
         (r"(?:\\text\{\s*)?\ball real(?: number)?s\b(?:\s*\})?", r"\\mathbb{R}"),
         (r"\b([AaPp])\.\s?([Mm])\b\.?", r"\1\2"),
-        (r"_\{\s*\((\w+)\)\s*\}|\s*(?:_\{?\s*)?(?:\\text\{\s*)?\(?\s*base[ -]\}?\s*(\w+)\s*\)?\s*\}*", r"_{\1\2}"),
+        (
+            rf"_\{{\s*\((\w+)\)\s*\}}|\s*(?:_\{{?\s*)?(?:\\text\{{\s*)?\(?\bbase[ -]\}}?\s*({_BASE})\s*\)?\s*\}}*",
+            r"_{\1\2}",
+        ),
         (r"\{\\(?:rm|bf|it|sf|tt)\s+([^{}]*)\}", r"\\text{\1}"),
         (r"(?<=\d)(?:\{,\}|,\s*\\!|\\[,;: ]|~|\s)\s*(?=\d{3}(?!\d))", ""),  # digit groups: 1{,}000, 1\,000, 1 000
         (r"\\!", ""),

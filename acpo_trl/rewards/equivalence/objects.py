@@ -3,9 +3,9 @@
 import re
 from dataclasses import dataclass
 
-from acpo_trl.rewards.equivalence.expression import Unreadable
-from acpo_trl.rewards.equivalence.latex import encloses, split, unwrap
-from acpo_trl.rewards.equivalence.units import Quantity, read_quantity
+from .expression import Unreadable
+from .latex import encloses, split, unwrap
+from .units import Quantity, read_quantity
 
 
 @dataclass(frozen=True)

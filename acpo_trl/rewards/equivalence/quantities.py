@@ -3,10 +3,10 @@
 import re
 from fractions import Fraction
 
-from acpo_trl.rewards.equivalence.calculus import are_equal_by_algebra, is_calculus
-from acpo_trl.rewards.equivalence.expression import Unreadable, evaluate
-from acpo_trl.rewards.equivalence.sampling import are_equal
-from acpo_trl.rewards.equivalence.units import Quantity, contradict
+from .calculus import are_equal_by_algebra, is_calculus
+from .expression import Unreadable, evaluate
+from .sampling import are_equal
+from .units import Quantity, contradict
 
 _INFINITE = re.compile(r"\+?(-?)\\infty")
 _NUMERAL = re.compile(r"[({]*(?=[A-Fa-f]*\d|[A-Fa-f]+\)?_\{?16)([0-9A-Fa-f]+)[)}]*_\{?(?:\\text\{)?(\w+)\}*")
@@ -55,7 +55,7 @@ def are_same_numbers(gold: str, answer: str, factor: Fraction = Fraction(1)) -> 
 
 def spelled(text: str) -> str:
     """Give the text without what does not matter in print: spaces, and braces around a single character."""
-    return re.sub(r"([_^])\{(\w)\}(?!\w)", r"\1\2", text.replace(" ", ""))
+    return re.sub(r"([_^])\{(\w)\}(?!\w)", r"\1\2", re.sub(r"(?<!\d) | (?!\d)", "", text))
 
 
 def infinite(text: str) -> str:

@@ -3,11 +3,11 @@
 import re
 from typing import NamedTuple
 
-from acpo_trl.rewards.equivalence import arithmetic
-from acpo_trl.rewards.equivalence.expression import evaluate
-from acpo_trl.rewards.equivalence.objects import Answer, Listing, Ordered, Relation, Union
-from acpo_trl.rewards.equivalence.quantities import are_same_numbers, infinite, spelled
-from acpo_trl.rewards.equivalence.units import Quantity
+from . import arithmetic
+from .expression import evaluate
+from .objects import Answer, Listing, Ordered, Relation, Union
+from .quantities import are_same_numbers, infinite, spelled
+from .units import Quantity
 
 _VARIABLE = re.compile(r"(?:[A-Za-z]|\\[a-z]+)(?:_\w|_\{\w+\})?")
 _FLIPPED = {">": "<", r"\ge": r"\le"}

@@ -2,12 +2,12 @@
 
 import re
 
-from acpo_trl.rewards.equivalence.arithmetic import inexact, is_real
-from acpo_trl.rewards.equivalence.expression import Unreadable, evaluate
-from acpo_trl.rewards.equivalence.objects import Answer, Listing, Matrix, Ordered, Ratio, Relation, Union
-from acpo_trl.rewards.equivalence.quantities import are_same_quantities, is_constant, spelled
-from acpo_trl.rewards.equivalence.sampling import quotient
-from acpo_trl.rewards.equivalence.units import Quantity, read_quantity
+from .arithmetic import inexact, is_real
+from .expression import Unreadable, evaluate
+from .objects import Answer, Listing, Matrix, Ordered, Ratio, Relation, Union
+from .quantities import are_same_quantities, is_constant, spelled
+from .sampling import quotient
+from .units import Quantity, read_quantity
 
 _NAME = re.compile(r"(?:[A-Za-z]|\\[A-Za-z]+(?:\{[^{}]*\})?)'*(?:_\w|_\{[^{}]*\})?(?:\^(?:\{-1\}|'))?(?:\([^()]*\))?")
 _FLIPPED = {">": "<", r"\ge": r"\le"}

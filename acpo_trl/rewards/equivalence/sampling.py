@@ -1,8 +1,11 @@
 """Compare expressions by their values at sample points."""
 
-from acpo_trl.rewards.equivalence import arithmetic
-from acpo_trl.rewards.equivalence.arithmetic import Number, Undefined, is_same
-from acpo_trl.rewards.equivalence.expression import Value, evaluate
+import contextlib
+from collections.abc import Iterator
+
+from . import arithmetic
+from .arithmetic import Number, Undefined, is_same
+from .expression import Value, evaluate
 
 NUM_SAMPLES = 10
 MIN_SAMPLES = 2
@@ -14,13 +17,19 @@ def are_equal(gold: str, answer: str) -> bool:
     Raises:
         Unreadable, Unbounded: one of them has no value that can be computed.
     """
-    pairs = _values(gold, answer)
-    real = [(a, b) for a, b in pairs if a.is_real and b.is_real]
-    compared = real if len(real) >= MIN_SAMPLES else pairs
-    is_constant = bool(pairs) and not _variables(pairs[0])
-    return len(compared) >= (1 if is_constant else MIN_SAMPLES) and all(
-        is_same(a.number, b.number) for a, b in compared
-    )
+    num_real, complex_pairs = 0, []
+    for a, b in _values(gold, answer):
+        if not a.variables | b.variables:
+            return is_same(a.number, b.number)
+        if not (a.is_real and b.is_real):
+            complex_pairs.append((a.number, b.number))
+        elif is_same(a.number, b.number):
+            num_real += 1
+        else:
+            return False
+    if num_real >= MIN_SAMPLES:
+        return True
+    return len(complex_pairs) >= MIN_SAMPLES and all(is_same(a, b) for a, b in complex_pairs)
 
 
 def quotient(gold: str, answer: str) -> Number | None:
@@ -29,25 +38,20 @@ def quotient(gold: str, answer: str) -> Number | None:
     Raises:
         Unreadable, Unbounded: one of them has no value that can be computed.
     """
-    pairs = [(a.number, b.number) for a, b in _values(gold, answer) if a.number or b.number]
-    if len(pairs) < MIN_SAMPLES or not all(a and b for a, b in pairs):
-        return None
-    quotients = [arithmetic.divide(a, b) for a, b in pairs]
-    return quotients[0] if all(is_same(quotients[0], other) for other in quotients) else None
-
-
-def _values(gold: str, answer: str) -> list[tuple[Value, Value]]:
-    """Give both values at each sample where both have one; one pair will do if there are no variables."""
-    pairs = []
-    for sample in range(NUM_SAMPLES):
-        try:
-            pairs.append((evaluate(gold, sample), evaluate(answer, sample)))
-        except Undefined:
+    quotients: list[Number] = []
+    for a, b in _values(gold, answer):
+        if not a.number and not b.number:
             continue
-        if not _variables(pairs[-1]):
-            break
-    return pairs
+        if not a.number or not b.number:
+            return None
+        quotients.append(arithmetic.divide(a.number, b.number))
+        if not is_same(quotients[0], quotients[-1]):
+            return None
+    return quotients[0] if len(quotients) >= MIN_SAMPLES else None
 
 
-def _variables(pair: tuple[Value, Value]) -> frozenset[str]:
-    return pair[0].variables | pair[1].variables
+def _values(gold: str, answer: str) -> Iterator[tuple[Value, Value]]:
+    """Give both values at each sample where both have one."""
+    for sample in range(NUM_SAMPLES):
+        with contextlib.suppress(Undefined):
+            yield evaluate(gold, sample), evaluate(answer, sample)

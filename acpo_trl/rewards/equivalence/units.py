@@ -69,6 +69,10 @@ _SUFFIX = re.compile(
 )
 
 
+MAX_UNITS = 6
+MAX_UNIT_CHARACTERS = 100
+
+
 class Quantity(NamedTuple):
     """An expression with its unit."""
 
@@ -87,7 +91,10 @@ def read_quantity(text: str) -> Quantity:
     if match := _PREFIX.match(text):
         words.append(_symbol((match[2] or "$").lower()))
         text = match[1] + text[match.end() :]
-    while (match := _SUFFIX.search(text)) and _is_unit(match, text[: match.start()]):
+    for _ in range(MAX_UNITS):
+        match = _SUFFIX.search(text, max(0, len(text) - MAX_UNIT_CHARACTERS))
+        if not match or not _is_unit(match, text[: match.start()]):
+            break
         is_percent = is_percent or bool(match["percent"])
         words += _words(match)
         text = text[: match.start()].strip()
