@@ -9,7 +9,8 @@ from .worker import Failure, Pool
 
 MEMORY_BYTES = 2 * 2**30
 MAX_CHARACTERS = 10_000
-MAX_REMEMBERED = 100_000
+MAX_REMEMBERED = 20_000
+MAX_SHOWN = 200
 
 _pools: dict[float, Pool] = {}
 _remembered: dict[tuple[str, str], Verdict] = {}
@@ -53,25 +54,27 @@ class MathReward:
         answers = [final_answer(text, self.require_box, self.require_thinking) for text in texts]
         verdicts = self.compare(list(zip(golds, answers, strict=True)))
         if log_extra is not None:
-            log_extra("math_answer", answers)
+            log_extra("math_answer", [answer[:MAX_SHOWN] for answer in answers])
             log_extra("math_reason", [verdict.reason for verdict in verdicts])
         return [verdict.score for verdict in verdicts]
 
     def compare(self, pairs: Sequence[tuple[str, str]]) -> list[Verdict]:
         """Give the verdict on each pair of gold answer and answer, both without their box."""
-        known = {pair: _remembered[pair] for pair in pairs if pair in _remembered}
+        known = {pair: verdict for pair in pairs if (verdict := _remembered.get(pair))}
         new = [pair for pair in dict.fromkeys(pairs) if pair not in known]
         known |= zip(new, self._judge(new), strict=True)
         return [known[pair] for pair in pairs]
 
     def _judge(self, pairs: Sequence[tuple[str, str]]) -> list[Verdict]:
+        verdicts = {pair: Verdict(None if len(pair[0]) > MAX_CHARACTERS else 0.0, "too long") for pair in pairs}
         small = [pair for pair in pairs if max(map(len, pair)) <= MAX_CHARACTERS]
-        verdicts = dict.fromkeys(pairs, Verdict(0.0, "too long")) | dict(zip(small, self._pool.run(small), strict=True))
+        verdicts |= zip(small, self._pool.run(small), strict=True)
         failed = [pair for pair in small if isinstance(verdicts[pair], Failure)]
         # Whose fault was it? A gold answer that fails against 0 too says nothing about the model.
-        checks = self._pool.run([(gold, "0") for gold, _ in failed])
-        for pair, check in zip(failed, checks, strict=True):
-            is_gold_bad = isinstance(check, Failure)
+        golds = list(dict.fromkeys(gold for gold, _ in failed))
+        checks = dict(zip(golds, self._pool.run([(gold, "0") for gold in golds]), strict=True))
+        for pair in failed:
+            is_gold_bad = isinstance(checks[pair[0]], Failure)
             verdicts[pair] = Verdict(None if is_gold_bad else 0.0, verdicts[pair].reason)
         _remember((pair, verdicts[pair]) for pair in pairs if pair not in failed)
         return [verdicts[pair] for pair in pairs]

@@ -123,8 +123,10 @@ def test_gold_beyond_the_limit_scores_nobody(fresh):
     assert MathReward(limit_s=1.0)([r"\boxed{2}"], solution=[ENDLESS]) == [None]
 
 
-def test_answer_that_is_too_long_earns_nothing():
+def test_answer_that_is_too_long_earns_nothing_and_such_a_gold_scores_nobody():
     logged = {}
-    answer = rf"\boxed{{{'1+' * 20_000}1}}"
-    assert REWARDS["math"]([answer], solution=["20001"], log_extra=logged.__setitem__) == [0.0]
-    assert logged["math_reason"] == ["too long"]
+    long = "1+" * 20_000 + "1"
+    completions = [rf"\boxed{{{long}}}", r"\boxed{20001}"]
+    assert REWARDS["math"](completions, solution=["20001", long], log_extra=logged.__setitem__) == [0.0, None]
+    assert logged["math_reason"] == ["too long", "too long"]
+    assert len(logged["math_answer"][0]) == 200
