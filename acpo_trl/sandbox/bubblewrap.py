@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -54,11 +55,7 @@ class Bubblewrap:
 
     def start(self, program: str, limits: Limits, *, stdin: int, stdout: int, stderr: int) -> "ServedExecution":
         """See `Sandbox`."""
-        try:
-            with self._lock:
-                server = self._idle.pop()
-        except IndexError:
-            server = Server()
+        server = self._take()
         with MemoryFile(program.encode("utf-8", "surrogatepass")) as source:
             server.send(limits, [source.fd, stdin, stdout, stderr])
         return ServedExecution(self, server, limits)
@@ -69,6 +66,16 @@ class Bubblewrap:
             idle, self._idle = self._idle, []
         for server in idle:
             server.close()
+
+    def _take(self) -> "Server":
+        while True:
+            with self._lock:
+                server = self._idle.pop() if self._idle else None
+            if server is None:
+                return Server()
+            if server.process.poll() is None:
+                return server
+            server.close()  # somebody has killed it, such as the kernel when the memory of the machine ran out
 
     def take_back(self, server: "Server") -> None:
         """Keep a server whose program has ended for the next one."""
@@ -154,11 +161,13 @@ class Server:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=errors.fd,
+            start_new_session=True,  # Ctrl-C is for the caller alone
         )
         os.close(their_info)
         os.close(their_block)
         with open(info) as description, open(block, "w") as unblock:
-            map_users(json.loads(description.read())["child-pid"])
+            self.pid = json.loads(description.read())["child-pid"]
+            map_users(self.pid)
             unblock.write("go")
 
     def send(self, limits: Limits, descriptors: list[int]) -> None:
@@ -185,7 +194,7 @@ class Server:
         try:
             process.wait(GRACE_S)
         except subprocess.TimeoutExpired:
-            process.kill()
+            os.kill(self.pid, signal.SIGKILL)  # the first process in it: all others end with it
             process.wait()
 
 
@@ -228,15 +237,15 @@ def interpreter() -> str:
 
 
 def map_users(pid: int) -> None:
-    """Give the new user namespace its users: the server is this user.
+    """Give the new user namespace its users: the server and the programs are this user, under another number.
 
-    For root's sandboxes the programs are a second user, because the kernel does not hold root to a number of processes.
+    Root's programs are a second user, because the kernel does not hold root to a number of processes.
     """
     folder = Path("/proc", str(pid))
-    maps = {"uid_map": f"0 {os.geteuid()} 1\n", "gid_map": f"0 {os.getegid()} 1\n"}
     if os.geteuid() == 0:
-        maps = {name: f"{text}{UNPRIVILEGED} {UNPRIVILEGED} 1\n" for name, text in maps.items()}
+        users = groups = f"0 0 1\n{UNPRIVILEGED} {UNPRIVILEGED} 1\n"
     else:
+        users, groups = f"{UNPRIVILEGED} {os.geteuid()} 1\n", f"{UNPRIVILEGED} {os.getegid()} 1\n"
         (folder / "setgroups").write_text("deny")
-    for name, text in maps.items():
-        (folder / name).write_text(text)
+    (folder / "uid_map").write_text(users)
+    (folder / "gid_map").write_text(groups)

@@ -86,9 +86,12 @@ def answer(limits: dict, descriptors: list[int], user: int | None, namespace: in
     _, status, usage = os.wait4(pid, 0)
     if failure != "ready":
         return {"failure": failure or "the program's process died before it could start"}
-    if not reason and usage.ru_utime + usage.ru_stime >= limits["cpu_s"]:
-        reason = "time limit"
-    return {"code": os.waitstatus_to_exitcode(status), "reason": reason, "seconds": time.monotonic() - started}
+    code = os.waitstatus_to_exitcode(status)
+    if not reason and code == -signal.SIGKILL:
+        # Nobody in there can kill its first process, so it was the kernel.
+        is_time = usage.ru_utime + usage.ru_stime > 0.9 * limits["cpu_s"]
+        reason = "time limit" if is_time else "memory limit"
+    return {"code": code, "reason": reason, "seconds": time.monotonic() - started}
 
 
 def become(limits: dict, descriptors: list[int], user: int | None, ready: int) -> None:
