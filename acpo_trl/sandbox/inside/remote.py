@@ -114,11 +114,11 @@ class Program:
             kinds = [getattr(builtins, name, None) for name in names]
         except (TypeError, KeyError) as error:
             return self._ended(f"not a reply: {error}")
-        for kind in kinds:
-            # Of a class that means "no more" to a loop around the call, the loop would make an early, clean end.
-            if isinstance(kind, type) and issubclass(kind, Exception) and not issubclass(kind, _LOOP_ENDS):
-                return kind(message) if kind not in _UNICODE else ValueError(message)
-        return RuntimeError(f"{names[0] if names else 'error'}: {message}")
+        kind = next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Exception)), RuntimeError)
+        # A class that means "no more" to a loop around the call would give the loop an early, clean end.
+        if issubclass(kind, _LOOP_ENDS) or kind in (Exception, RuntimeError):
+            return RuntimeError(f"{names[0] if names else 'error'}: {message}")
+        return ValueError(message) if issubclass(kind, UnicodeError) else kind(message)
 
     def _ended(self, why: str) -> ProgramEnded:
         self.end = ProgramEnded(why)
@@ -126,7 +126,6 @@ class Program:
 
 
 _LOOP_ENDS = (StopIteration, StopAsyncIteration)
-_UNICODE = (UnicodeDecodeError, UnicodeEncodeError, UnicodeTranslateError)
 
 
 class Remote:
