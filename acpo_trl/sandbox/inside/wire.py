@@ -89,7 +89,7 @@ def pack(value: Any, refer: Callable[[object], dict], depth: int = 0) -> Any:
         return {kind.__name__: str(value)}
     if kind is range:
         return {"range": [pack(item, refer) for item in (value.start, value.stop, value.step)]}
-    if kind is type and _TYPES.get(value.__name__) is value:
+    if kind is type and value in _TYPES.values():
         return {"type": value.__name__}
     for plain in _PLAIN:
         if issubclass(kind, plain):
