@@ -1,7 +1,5 @@
 """Answers that differ from a readable gold answer. A comment names their report or kind."""
 
-import time
-
 import pytest
 
 from acpo_trl.rewards.equivalence.grade import grade
@@ -89,6 +87,10 @@ CASES = [
     (r"\sqrt{x^2}", "x"),
     ("2^n", "n^2"),
     # hack; own
+    ("x+1", "x = x-1 = x+1"),
+    ("7", r"7 \text{ hundredths}"),
+    ("12", "1 2"),
+    ("[1,2]", "1, 2"),
     ("7", r"7 \text{ or } 8"),
     ("7", "7, 8"),
     ("7", r"\{7, 8\}"),
@@ -237,46 +239,7 @@ CASES = [
     (r"10\text{ m/s}", r"10\text{ km/h}"),
 ]
 
-# Values that must be refused, not computed; sympy/sympy#28112, #24187, #21762, huggingface/Math-Verify#59 and own.
-TOWERS = [
-    r"10^{(5^{5^{5^{5^{5}}} \cdot \log_{10}(5)} - 4)}",
-    r"3^{20^{6}}",
-    r"4^{\frac{111111111111111111111111111111111}{2222222222222}}",
-    r"5^{5^{5^{5}}} - 5^{5^{5^{5}}} + 5",
-    r"e^{e^{e^{e^{e}}}}",
-    r"\log(5^{5^{5^{5}}})",
-    r"(5^{5^{5^5}}-1, 2)",
-    r"\frac{200000!}{100000!}",
-    r"((10!)!)!",
-    r"\binom{10^9}{5 \cdot 10^8}",
-    r"\sin(10^{10^{10}})",
-    r"0.1^{10^{9}}",
-    r"\sum_{k=1}^{10^9} k",
-    r"\sum_{k=1}^{1000}\sum_{j=1}^{1000}\sum_{i=1}^{1000} 1",
-    r"\sin^{80}(x)\cos^{80}(y)+\tan^{60}(x+y)",
-    r"(x+y-z)^{200}",
-    "1e99999999999",
-    "9" * 9_900,
-    "+".join("1" * 5_000),
-    "(" * 3_000 + "5" + ")" * 3_000,
-    r"\sqrt{" * 300 + "5" + "}" * 300,
-    r"\frac" * 3_000 + "5",
-    "5," * 5_000,
-]
-
 
 @pytest.mark.parametrize(("gold", "answer"), CASES)
 def test_answer_differs_from_gold(gold, answer):
     assert grade(gold, answer).score == 0.0
-
-
-@pytest.mark.parametrize("answer", TOWERS, ids=lambda answer: answer[:40])
-def test_tower_is_refused_at_once(answer):
-    start = time.monotonic()
-    assert grade("5", answer).score == 0.0
-    assert time.monotonic() - start < 2
-
-
-def test_tower_equals_its_own_spelling_only():
-    assert grade("2^{10^{9}}", "2^{10^{9}}").score == 1.0
-    assert grade("2^{10^{9}}", "2^{10^{9}}+1").score == 0.0

@@ -23,11 +23,8 @@ CASES = [
     ("5/4", r"1\frac{1}{4}"),
     # huggingface/Math-Verify#56
     (r"\left( 3, \frac{\pi}{2} \right)", r"\left(3, \dfrac{\pi}{2}\right)"),
-    # pytorch/torchtitan#4442
-    ("009", "009"),
     # huggingface/Math-Verify#61
     (r"28\%", "28 percent"),
-    (r"28\%", r"28\%"),
     # huggingface/Math-Verify#64
     (r"\sqrt{1/n}", r"\frac{1}{\sqrt{n}}"),
     # huggingface/Math-Verify#70
@@ -43,22 +40,12 @@ CASES = [
     (r"15\mbox{ cm}^2", "15"),
     # EleutherAI/lm-evaluation-harness#3785
     ("4210_{5}", "4210"),
-    # EleutherAI/lm-evaluation-harness#2212
-    (r"(-5,\sqrt{26}]", r"(-5,\sqrt{26}]"),
-    ("01", "01"),
-    (r"(-\infty,-2]\cup[-1,\infty)", r"(-\infty,-2]\cup[-1,\infty)"),
-    (r"(\tfrac{27}{8},\tfrac{15}{8})", r"(\tfrac{27}{8},\tfrac{15}{8})"),
-    ("(-a,0)", "(-a,0)"),
     # huggingface/open-r1#566
     (r"\frac{63}{400}", r"\frac{126}{800}"),
-    # huggingface/open-r1#503
-    (r"10 - 2\sqrt{5}", r"10 - 2\sqrt{5}"),
     # areal-project/AReaL#805
     ("n(n+1)/2", r"\frac{n(n+1)}{2}"),
     # NVIDIA-NeMo/Gym#1790
     ("E", r"\text{E}"),
-    # MakazhanAlpamys/Soup#357
-    ("C", "C"),
     # scitix/sieval#18
     ("5", "x=5"),
     # base; own
@@ -102,6 +89,7 @@ CASES = [
     (r"60^\circ", r"60\text{ degrees}"),
     (r"60^\circ", "60 degrees"),
     # equations; own
+    (r"S_n=\sum_{k=1}^{n}k", r"\frac{n(n+1)}{2}"),
     ("x=3", "x = 3"),
     ("3", "x=3"),
     ("x=3", "3=x"),
@@ -196,11 +184,6 @@ CASES = [
     (r"3\times10^8", "300,000,000"),
     (r"1.5\times10^{-3}", "0.0015"),
     (r"6.02\times10^{23}", r"6.02 \cdot 10^{23}"),
-    # self equal; own
-    (r"(-\infty,3)", r"(-\infty,3)"),
-    ("007", "007"),
-    (r"\frac{x}{y}", r"\frac{x}{y}"),
-    (r"\{x \mid x>3\}", r"\{x \mid x>3\}"),
     # set; own
     (r"\{1,2\}", r"\{2,1\}"),
     (r"\{1,2\}", "1,2"),
@@ -217,7 +200,6 @@ CASES = [
     ("1000", "1{,}000"),
     ("1000", r"1\,000"),
     # time ratio; own
-    ("12:30", "12:30"),
     ("2:3", "4:6"),
     ("2:3", r"\frac{2}{3}"),
     ("2:3", "2 : 3"),
@@ -236,9 +218,7 @@ CASES = [
     ("(1,2)", r"\langle 1,2\rangle"),
     # undefined; own
     (r"\infty", r"+\infty"),
-    (r"-\infty", r"-\infty"),
     (r"\infty", "infinity"),
-    (r"\text{DNE}", r"\text{DNE}"),
     # unicode; own
     ("√2", r"\sqrt{2}"),
     ("√12", "2√3"),

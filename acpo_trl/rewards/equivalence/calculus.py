@@ -3,7 +3,7 @@
 import logging
 import re
 
-from .expression import Unreadable
+from .tokens import Unreadable
 
 _CALCULUS = re.compile(r"\\(?:int|iint|oint|lim|sum|prod|partial|det)(?![A-Za-z])|\\frac\{d|\{vmatrix\}")
 

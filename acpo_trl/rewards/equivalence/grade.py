@@ -7,11 +7,12 @@ from .arithmetic import Unbounded, Undefined
 from .calculus import is_calculus, parse
 from .choices import read_choice
 from .compare import is_equal
-from .expression import Unreadable, evaluate
+from .expression import evaluate
 from .latex import clean
 from .objects import Answer, Listing, Matrix, Ordered, Ratio, Relation, Union, read
 from .quantities import infinite, is_numeral, spelled
 from .sampling import NUM_SAMPLES
+from .tokens import Unreadable
 from .units import Quantity
 
 MAX_DEPTH = 50

@@ -3,8 +3,8 @@
 import re
 from dataclasses import dataclass
 
-from .expression import Unreadable
 from .latex import encloses, split, unwrap
+from .tokens import Unreadable
 from .units import Quantity, read_quantity
 
 

@@ -3,9 +3,11 @@
 import re
 from fractions import Fraction
 
+from .arithmetic import Undefined
 from .calculus import are_equal_by_algebra, is_calculus
-from .expression import Unreadable, evaluate
+from .expression import evaluate
 from .sampling import are_equal
+from .tokens import Unreadable
 from .units import Quantity, contradict
 
 _INFINITE = re.compile(r"\+?(-?)\\infty")
@@ -73,14 +75,14 @@ def is_constant(quantity: Quantity) -> bool:
     """Is it a number, rather than an expression with variables or a name?"""
     try:
         return not evaluate(quantity.number).variables
-    except Unreadable:
+    except (Unreadable, Undefined):
         return False
 
 
 def _is_at_least_one(number: str) -> bool:
     try:
         return abs(evaluate(number).number) >= 1
-    except Unreadable:
+    except (Unreadable, Undefined):
         return False
 
 

@@ -2,11 +2,12 @@
 
 import re
 
-from .arithmetic import inexact, is_real
-from .expression import Unreadable, evaluate
+from .arithmetic import Undefined, inexact, is_real
+from .expression import evaluate
 from .objects import Answer, Listing, Matrix, Ordered, Ratio, Relation, Union
 from .quantities import are_same_quantities, is_constant, spelled
 from .sampling import quotient
+from .tokens import Unreadable
 from .units import Quantity, read_quantity
 
 _NAME = re.compile(r"(?:[A-Za-z]|\\[A-Za-z]+(?:\{[^{}]*\})?)'*(?:_\w|_\{[^{}]*\})?(?:\^(?:\{-1\}|'))?(?:\([^()]*\))?")
@@ -33,7 +34,8 @@ def value_of(relation: Relation) -> Answer | None:
             return value_of(_part(relation, end)) if _are_close(exact, rounded) else None
     values = [member for member in members if _is_value(member)]
     if not values:
-        return members[-1] if len(members) == 1 or is_named(relation) else None
+        is_stated = len(members) == 1 or (is_named(relation) and not any(map(_is_refuted, members[1:-1], members[2:])))
+        return members[-1] if is_stated else None
     if any(_is_in_one_unknown(member) for member in members if member not in values):
         return None
     are_consistent = all(_are_consistent(values[0], value) for value in values[1:])
@@ -98,8 +100,19 @@ def _is_in_one_unknown(member: Answer) -> bool:
         return False
     try:
         return len(evaluate(member.number).variables) == 1
-    except Unreadable:
+    except (Unreadable, Undefined):
         return False
+
+
+def _is_refuted(member: Answer, other: Answer) -> bool:
+    """Are these two sides of an equation different functions of the same variables?"""
+    if not isinstance(member, Quantity) or not isinstance(other, Quantity):
+        return False
+    try:
+        same_variables = evaluate(member.number).variables == evaluate(other.number).variables
+    except (Unreadable, Undefined):
+        return False
+    return same_variables and not are_same_quantities(member, other)
 
 
 def _are_consistent(a: Answer, b: Answer) -> bool:

@@ -50,6 +50,7 @@ _OPERATIVE_WORDS = """
 plus minus times over divided multiplied by squared cubed half halves third thirds quarter quarters fourth not or and
 to through between more less than greater least most except never maybe possibly one two three four five six seven
 eight nine ten twenty factorial choose root if
+tenth tenths hundredth hundredths thousandth thousandths
 """
 # Words that change a value or hedge it, so that they are no unit.
 _OPERATIVE = frozenset(_OPERATIVE_WORDS.split())
