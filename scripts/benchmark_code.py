@@ -83,7 +83,8 @@ CHECKS = {
 }
 
 
-def check(name: str, sandbox: Sandbox) -> None:
+def check(name: str, sandbox: Sandbox) -> float:
+    """Print and give the share of programs whose verdict is the known one."""
     cases = list(CHECKS[name]())
     started = time.perf_counter()
     with ThreadPoolExecutor(default_num_workers()) as threads:
@@ -94,6 +95,7 @@ def check(name: str, sandbox: Sandbox) -> None:
     print(f"{name:14} {right}/{len(cases)} as labelled ({right / len(cases):.2%}), {len(cases) / seconds:.0f}/s")
     for (label, _, _, should_pass), verdict in wrong:
         print(f"  {label}: expected {float(should_pass)}, got {verdict.score} ({verdict.outcome}: {verdict.message})")
+    return right / len(cases)
 
 
 class FreshPython:

@@ -6,12 +6,14 @@ import json
 import math
 import os
 import socket
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from acpo_trl.sandbox import ExecResult, Exit, Limits, Sandbox, run
 from acpo_trl.sandbox.base import MemoryFile
+from acpo_trl.sandbox.inside.names import free_names
 
 # The tests may still have work to do after the last moment at which the program answers.
 GRADER_EXTRA_S = 2.0
@@ -54,15 +56,28 @@ def read_tests(row: Mapping[str, Any]) -> CodeTests:
     """
     entry_point, starter = row.get("entry_point") or "", row.get("starter_code") or ""
     tests = row["tests"] if row.get("tests") is not None else row.get("test")
-    if isinstance(tests, str) and tests.lstrip()[:1] == "[" and "tests" in row:
-        tests = json.loads(tests)
     if isinstance(tests, str):
-        tests = [tests]
+        tests = json.loads(tests) if tests.lstrip().startswith("[") else [tests]
     if not isinstance(tests, Sequence) or not tests:
         raise ValueError("there are none")
-    if all(isinstance(test, str) for test in tests):
-        return CodeTests(entry_point, starter, code="\n".join(tests))
-    return CodeTests(entry_point, starter, cases=tuple(_case(test, entry_point) for test in tests))
+    if not all(isinstance(test, str) for test in tests):
+        return CodeTests(entry_point, starter, cases=tuple(_case(test, entry_point) for test in tests))
+    code = "\n".join(tests)
+    entry_point = entry_point or first_free_name(code)
+    if not entry_point and "candidate" in code:
+        raise ValueError("they call 'candidate', but there is no 'entry_point' that says what that is")
+    return CodeTests(entry_point, starter, code)
+
+
+def first_free_name(code: str) -> str:
+    """Give the name that the code uses first of those it needs from elsewhere, "" if there is none."""
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""
+    wanted = free_names(tree) - {"candidate"} - set(sys.stdlib_module_names)
+    uses = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in wanted]
+    return min(uses, key=lambda node: (node.lineno, node.col_offset)).id if uses else ""
 
 
 def _case(test: Any, entry_point: str) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def test_the_last_assistant_message_counts():
 def test_human_eval_style():
     columns = {
         "entry_point": "f",
-        "starter_code": "from typing import List\n\ndef g(x): return -x\n\ndef f(x: List[int]) -> int:\n    '''Sum.'''\n",
+        "starter_code": "from typing import List\ndef g(x): return -x\ndef f(x: List[int]) -> int:\n    '''Sum.'''\n",
         "test": "def check(candidate):\n    assert candidate([1, 2]) == 3\n    assert g(candidate([1])) == -1\n",
     }
     assert reward_of("    return sum(x)", **columns) == (1.0, "pass")

@@ -106,6 +106,7 @@ def test_a_sleeping_program_is_ended_at_the_wall_limit(sandbox):
     assert 0.9 < time.monotonic() - started < 4.0
 
 
+@pytest.mark.slow
 def test_a_program_is_ended_at_the_cpu_limit(sandbox):
     result = run(sandbox, "while True: pass", limits=Limits(cpu_s=1, wall_s=20.0))
     assert result.exit.reason == "time limit"
