@@ -89,6 +89,7 @@ CASES = [
     # hack; own
     ("x+1", "x = x-1 = x+1"),
     ("7", r"7 \text{ hundredths}"),
+    ("7", r"7 \text{ is wrong}"),
     ("12", "1 2"),
     ("[1,2]", "1, 2"),
     ("7", r"7 \text{ or } 8"),

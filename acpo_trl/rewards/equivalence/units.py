@@ -4,6 +4,9 @@ import re
 from fractions import Fraction
 from typing import NamedTuple
 
+MAX_UNITS = 6
+MAX_UNIT_CHARACTERS = 100
+
 _SPELLINGS = {
     "mm": "millimeter millimetre",
     "cm": "centimeter centimetre",
@@ -50,7 +53,7 @@ _OPERATIVE_WORDS = """
 plus minus times over divided multiplied by squared cubed half halves third thirds quarter quarters fourth not or and
 to through between more less than greater least most except never maybe possibly one two three four five six seven
 eight nine ten twenty factorial choose root if
-tenth tenths hundredth hundredths thousandth thousandths
+wrong incorrect false tenth tenths hundredth hundredths thousandth thousandths
 """
 # Words that change a value or hedge it, so that they are no unit.
 _OPERATIVE = frozenset(_OPERATIVE_WORDS.split())
@@ -68,10 +71,6 @@ _SUFFIX = re.compile(
     )\s*$""",
     re.VERBOSE,
 )
-
-
-MAX_UNITS = 6
-MAX_UNIT_CHARACTERS = 100
 
 
 class Quantity(NamedTuple):
