@@ -74,7 +74,12 @@ def test_reward_of_wrong_length_is_named_at_the_first_rollout(arguments, tmp_pat
     ("more", "message"),
     [
         (["--credit_rul", "acpo"], "error: unknown argument '--credit_rul'; did you mean '--credit_rule'?"),
-        (["--num_generations", "3"], "error: generation_batch_size (4) must be divisible by num_generations (3)."),
+        (
+            ["--num_generations", "3"],
+            "error: generation_batch_size (4) must be divisible by num_generations (3). A generation batch is "
+            "per_device_train_batch_size x processes x steps_per_generation (by default gradient_accumulation_steps) "
+            "completions: change one of these, or set num_generations to a divisor.",
+        ),
         (["--config", "absent.yaml"], "error: [Errno 2] No such file or directory: 'absent.yaml'"),
     ],
 )
