@@ -86,7 +86,7 @@ def test_head_shares_the_embedding(folder, model):
 def test_perplexity_of_plain_english_is_that_of_a_language_model(model, smollm2_tokenizer):
     ids = smollm2_tokenizer(PARAGRAPH, return_tensors="pt").input_ids
     with torch.no_grad():
-        assert model(ids, labels=ids).loss.exp() < 30  # 26.4; with the attention rows in the file's order 63.5
+        assert model(ids, labels=ids).loss.exp() < 30  # 26.4; with the attention rows in the order of the file 63.5
 
 
 @pytest.mark.slow
