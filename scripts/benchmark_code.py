@@ -12,12 +12,12 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from acpo_trl.rewards.code_extract import program_of
-from acpo_trl.rewards.code_tests import CodeTests, CodeVerdict, judge, read_tests
+from acpo_trl.rewards.code_tests import CodeTests, judge, read_tests
 from acpo_trl.rewards.worker import default_num_workers
 from acpo_trl.sandbox import Bubblewrap, Exit, Limits, Sandbox, run
 
@@ -121,42 +121,43 @@ class FreshPython:
     def close(self) -> None: ...
 
 
-def per_second(work, num: int) -> tuple[float, float]:
-    """Give calls a second of wall-clock time and of CPU time of this process and its children."""
-    work()
+def rates(sandbox: Sandbox, work: Callable[[Sandbox], object], num: int) -> tuple[float, float]:
+    """Give calls a second of wall-clock time on all workers, and a second of CPU time."""
+    work(sandbox)
     before, started = os.times(), time.perf_counter()
     with ThreadPoolExecutor(default_num_workers()) as threads:
-        list(threads.map(lambda _: work(), range(num)))
-    seconds, after = time.perf_counter() - started, os.times()
-    return num / seconds, num / max(sum(after[:4]) - sum(before[:4]), 1e-9)
+        list(threads.map(lambda _: work(sandbox), range(num)))
+    seconds = time.perf_counter() - started
+    sandbox.close()  # the kernel tells a process's CPU time when it has ended
+    after = os.times()
+    return num / seconds, num / (sum(after[:4]) - sum(before[:4]))
 
 
 def speed() -> None:
     """Compare trivial tests in the sandbox with a fresh interpreter for each."""
-    program = "print(sum(map(int, input().split())))"
     function = "def add(a, b):\n    return a + b\n"
-    cases = [{"args": [i, i], "expected": 2 * i} for i in range(10)]
-    calls = CodeTests(entry_point="add", cases=tuple(cases))
-    script = f"{function}\nassert add(1, 1) == 2"
+    calls = CodeTests(entry_point="add", cases=tuple({"args": [i, i], "expected": 2 * i} for i in range(10)))
+    program = "print(sum(map(int, input().split())))"
 
-    def graded() -> CodeVerdict:
+    def whole(sandbox: Sandbox) -> object:
+        return run(sandbox, program, b"1 2")
+
+    def called(sandbox: Sandbox) -> object:
         return judge(sandbox, function, calls, Limits())
 
-    fresh, bare = FreshPython(), FreshPython("-I", "-S")
-    baseline = per_second(lambda: run(fresh, script), 100)[0]
-    bare_baseline = per_second(lambda: run(bare, script), 200)[0]
-    sandbox = Bubblewrap()
-    whole = per_second(lambda: run(sandbox, program, b"1 2"), 1000)[0]
-    called = per_second(graded, 500)[0]
-    print(f"a fresh python for each test         {baseline:7.0f} tests/s")
-    print(f"a fresh python -I -S for each test   {bare_baseline:7.0f} tests/s")
-    for label, value in (
-        ("sandbox: whole programs", whole),
-        ("sandbox: functions", called),
-        ("sandbox: functions, 10 tests each", 10 * called),
-    ):
-        print(f"{label:36} {value:7.0f} tests/s: {value / baseline:5.1f} x, {value / bare_baseline:5.1f} x -I -S")
-    sandbox.close()
+    fresh, bare = rates(FreshPython(), whole, 100), rates(FreshPython("-I", "-S"), whole, 200)
+    found = {
+        "a fresh python for each test": fresh,
+        "a fresh python -I -S for each test": bare,
+        "sandbox: a whole program for each test": rates(Bubblewrap(), whole, 1000),
+        "sandbox: 10 tests of a function": tuple(10 * rate for rate in rates(Bubblewrap(), called, 400)),
+    }
+    print(f"{'':40} tests/s     x  x -I -S   tests/CPU s     x  x -I -S")
+    for label, (wall, cpu) in found.items():
+        print(
+            f"{label:40} {wall:7.0f} {wall / fresh[0]:5.1f} {wall / bare[0]:8.1f} "
+            f"{cpu:13.0f} {cpu / fresh[1]:5.1f} {cpu / bare[1]:8.1f}"
+        )
 
 
 def main() -> None:
