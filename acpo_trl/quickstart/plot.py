@@ -3,12 +3,10 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import matplotlib
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from .accuracy import Accuracy
-
-matplotlib.use("Agg")
 
 PANELS = {
     "reward (mean over completions)": {"reward": "reward"},
@@ -32,23 +30,21 @@ def draw(log: Sequence[Mapping], accuracies: Mapping[str, Mapping[str, Accuracy]
         title: over the whole picture.
         file: where the picture goes.
     """
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(2, 3, figsize=(13, 7), layout="constrained")
+    figure = Figure(figsize=(13, 7), layout="constrained")
     figure.suptitle(title)
+    axes = figure.subplots(2, 3)
     for axis, (name, lines) in zip(axes.flat, PANELS.items(), strict=False):
         draw_metrics(axis, log, lines)
         axis.set(title=name, xlabel="step")
     draw_accuracies(axes.flat[-1], accuracies)
     figure.savefig(file, dpi=110)
-    pyplot.close(figure)
 
 
 def draw_metrics(axis: Axes, log: Sequence[Mapping], lines: Mapping[str, str]) -> None:
     """Draw logged metrics against the step; `lines` maps a metric's name to its label."""
     for metric, label in lines.items():
-        points = [(entry["step"], entry[metric]) for entry in log if entry.get(metric) is not None]
-        axis.plot(*zip(*points, strict=True), marker=".", label=label)
+        entries = [entry for entry in log if entry.get(metric) is not None]
+        axis.plot([entry["step"] for entry in entries], [entry[metric] for entry in entries], marker=".", label=label)
     if len(lines) > 1:
         axis.legend()
     axis.grid(alpha=0.3)

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel, PreTrainedTokenizerFast
+from transformers import PreTrainedModel, PreTrainedTokenizerFast, get_cosine_schedule_with_warmup
 
 from .tasks import worked_solution
 
 # So the method shows in the demonstrations, but the likeliest next step is often the wrong one, and reinforcement
 # learning has something to turn around.
 FORGET_CARRY = 0.6
-NUM_STEPS = 400
+NUM_STEPS = 500
 BATCH_SIZE = 32
 LEARNING_RATE = 3e-3
 
@@ -26,8 +26,8 @@ def warm_start(
     num_steps: int = NUM_STEPS,
 ) -> None:
     """Train `model` in place on solutions of `prompts` that forget a part of the carries; prints the loss."""
-    optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, LEARNING_RATE, total_steps=num_steps, pct_start=0.1)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, betas=(0.9, 0.98))
+    schedule = get_cosine_schedule_with_warmup(optimizer, num_steps // 10, num_steps)
     batches = demonstrations(tokenizer, prompts, random.Random(seed))
     start = time.monotonic()
     for step in range(1, num_steps + 1):
