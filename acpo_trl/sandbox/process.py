@@ -13,7 +13,7 @@ import tempfile
 import time
 
 from acpo_trl.sandbox.base import Exit, Limits, MemoryFile, SandboxError
-from acpo_trl.sandbox.bubblewrap import INSIDE, interpreter
+from acpo_trl.sandbox.bwrap import INSIDE, interpreter
 
 logger = logging.getLogger(__name__)
 

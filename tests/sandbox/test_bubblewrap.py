@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from acpo_trl.sandbox import Bubblewrap, Limits, SandboxError, run
-from acpo_trl.sandbox import bubblewrap as module
+from acpo_trl.sandbox import Bubblewrap, Limits, SandboxError, bwrap, run
 from acpo_trl.sandbox.inside import kernel
 
 TREE = Limits(wall_s=5.0, memory_bytes=2**28)
@@ -36,14 +35,14 @@ def test_without_bwrap_it_says_how_to_get_it(monkeypatch):
 
 
 def test_a_bwrap_that_fails_is_an_error_with_its_message(bubblewrap, monkeypatch):
-    monkeypatch.setattr(module, "options", lambda: ["--no-such-option"])
+    monkeypatch.setattr(bwrap, "options", lambda packages: ["--no-such-option"])
     with pytest.raises(SandboxError, match="no-such-option"):
         Bubblewrap()
 
 
 def test_a_bwrap_that_does_not_isolate_is_refused(bubblewrap, monkeypatch):
-    options = [option for option in module.options() if option != "--unshare-net"]
-    monkeypatch.setattr(module, "options", lambda: options)
+    options = [option for option in bwrap.options([]) if option != "--unshare-net"]
+    monkeypatch.setattr(bwrap, "options", lambda packages: options)
     with pytest.raises(SandboxError, match="does not isolate here"):
         Bubblewrap()
 
@@ -82,6 +81,15 @@ def children_of_servers():
     bwraps = [pid for pid, parent in parents.items() if parent == os.getpid()]
     servers = [pid for pid, parent in parents.items() if parent in bwraps]
     return [pid for pid, parent in parents.items() if parent in servers]
+
+
+def test_packages_can_be_lent(bubblewrap, tmp_path):
+    (tmp_path / "lent_module.py").write_text("x = 42")
+    tmp_path.chmod(0o755)  # root's programs run as another user
+    sandbox = Bubblewrap([str(tmp_path)])
+    assert run(sandbox, "import lent_module; print(lent_module.x)").output == b"42\n"
+    assert run(sandbox, f"open({str(tmp_path / 'new')!r}, 'w')").exit.code == 1
+    sandbox.close()
 
 
 def test_standard_input_can_be_opened_by_path(bubblewrap):
