@@ -4,14 +4,13 @@ import ast
 import dataclasses
 import json
 import math
-import os
 import socket
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from acpo_trl.sandbox import ExecResult, Exit, Limits, Sandbox, run
+from acpo_trl.sandbox import ExecResult, Exit, Limits, Sandbox, SandboxError, run
 from acpo_trl.sandbox.base import MemoryFile
 from acpo_trl.sandbox.inside.names import free_names
 
@@ -116,19 +115,16 @@ def judge(
         "tolerance": tolerance,
         "partial": partial,
     }
-    found, graded, ended = _confront(sandbox, _parts(program, tests), task, limits)
-    outcome, message = found.get("outcome", "no_verdict"), found.get("message", "")
-    if not found:
-        # Whoever sends the tests what they cannot digest in time has not passed them.
-        outcome, message = _OUTCOMES.get(graded.reason, "runtime_error"), "the tests did not come to an end"
-    elif outcome == "ended":
+    found, ended = _confront(sandbox, _parts(program, tests), task, limits)
+    outcome, message = found["outcome"], found["message"]
+    if outcome == "ended":
         outcome = _OUTCOMES.get(ended.reason, "runtime_error")
         how = ended.reason or f"exit code {ended.code}"
         message = f"the program did not answer its tests to the end: {how}"
     if outcome in _NOT_SCORED:
         return CodeVerdict(None, outcome, message, ended.seconds)
-    passed, total = found.get("passed", 0), found.get("total", 0)
-    return CodeVerdict(_score(outcome, passed, total, partial), outcome, message, ended.seconds)
+    score = _score(outcome, found["passed"], found["total"], partial)
+    return CodeVerdict(score, outcome, message, ended.seconds)
 
 
 def _score(outcome: str, passed: int, total: int, partial: bool) -> float:
@@ -148,24 +144,24 @@ def _parts(program: str, tests: CodeTests) -> list[str]:
     return [tests.starter, program]
 
 
-def _confront(sandbox: Sandbox, parts: list[str], task: dict, limits: Limits) -> tuple[dict, Exit, Exit]:
+def _confront(sandbox: Sandbox, parts: list[str], task: dict, limits: Limits) -> tuple[dict, Exit]:
     """Let the tests, in one process, call the program, in another that sees nothing of them.
 
     Returns:
-        What the tests found ({} if they did not come to an end), how they ended, and how the program ended.
+        What the tests found, as `inside.grader` tells it, and how the program ended.
     """
     for_program = f"from inside.callee import serve\nserve({parts!r})\n"
     for_tests = f"import json\nfrom inside.grader import main\nmain(json.loads({json.dumps(task)!r}))\n"
     more = dataclasses.replace(limits, wall_s=limits.wall_s + GRADER_EXTRA_S)
     theirs, ours = socket.socketpair()
     # The two must not share a file: a program reads what it can write.
-    with MemoryFile() as found, MemoryFile() as errors, open(os.devnull, "wb") as nowhere:
+    with MemoryFile() as found, MemoryFile() as errors, MemoryFile() as program_errors:
         with theirs, ours:
             program = sandbox.start(
-                for_program, limits, stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=errors.fd
+                for_program, limits, stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=program_errors.fd
             )
             try:
-                grader = sandbox.start(for_tests, more, stdin=ours.fileno(), stdout=found.fd, stderr=nowhere.fileno())
+                grader = sandbox.start(for_tests, more, stdin=ours.fileno(), stdout=found.fd, stderr=errors.fd)
             except BaseException:
                 program.kill()
                 program.wait()
@@ -175,8 +171,14 @@ def _confront(sandbox: Sandbox, parts: list[str], task: dict, limits: Limits) ->
         finally:
             program.kill()
             ended = program.wait()
-        text = found.read(limits.max_output_bytes)
-        return json.loads(text) if text else {}, graded, ended
+        if text := found.read(limits.max_output_bytes):
+            return json.loads(text), ended
+        if graded.reason in _OUTCOMES:
+            # Whoever sends the tests what they cannot digest in time has not passed them.
+            late = {"outcome": _OUTCOMES[graded.reason], "message": "the tests did not come to an end"}
+            return late | {"passed": 0, "total": 0}, ended
+        told = errors.read(limits.max_output_bytes).decode("utf-8", "replace").strip()
+        raise SandboxError(f"the tests ended with exit code {graded.code} and without a verdict: {told[-500:]}")
 
 
 def _judge_output(

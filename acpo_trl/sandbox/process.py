@@ -17,6 +17,8 @@ from acpo_trl.sandbox.bwrap import INSIDE, interpreter
 
 logger = logging.getLogger(__name__)
 
+# Without a user namespace the kernel counts all that the user runs, not only the program.
+PROCESSES_OF_THE_USER = 4096
 NOT_COVERED = (
     "Programs can read and write every file that you can, use the network, and signal every process of yours; "
     "processes that leave their session outlive the program. Memory and disk are bounded for each process and file, "
@@ -37,7 +39,8 @@ class ProcessSandbox:
         """See `Sandbox`."""
         directory = tempfile.mkdtemp(prefix="acpo_trl_")
         bootstrap = f"import sys; sys.path.append({str(INSIDE.parent)!r}); from inside.child import main; main()"
-        bounds = json.dumps(dataclasses.asdict(limits))
+        wide = dataclasses.replace(limits, max_processes=limits.max_processes + PROCESSES_OF_THE_USER)
+        bounds = json.dumps(dataclasses.asdict(wide))
         with MemoryFile(program.encode("utf-8", "surrogatepass")) as source:
             try:
                 process = subprocess.Popen(

@@ -5,8 +5,8 @@ import threading
 import pytest
 
 from acpo_trl.rewards.code import CodeReward
-from acpo_trl.rewards.code_tests import CodeTests, is_same_output, read_tests
-from acpo_trl.sandbox import Bubblewrap, SandboxError
+from acpo_trl.rewards.code_tests import CodeTests, is_same_output, judge, read_tests
+from acpo_trl.sandbox import Bubblewrap, Limits, SandboxError
 
 SQUARE = "```python\ndef square(x):\n    return x * x\n```"
 TWICE = "```python\ndef square(x):\n    return x + x\n```"
@@ -152,6 +152,26 @@ def test_a_sandbox_that_fails_for_all_stops_the_run():
     sandbox.inner.close()
     with pytest.raises(SandboxError, match="no room"):
         CodeReward(sandbox)([SQUARE], test=[ASSERTIONS])
+
+
+class Broken(Failing):
+    """A sandbox in which no program finds what it needs."""
+
+    def start(self, program, *arguments, **options):
+        return self.inner.start("raise ImportError('nothing here')", *arguments, **options)
+
+
+def test_tests_that_cannot_run_give_no_score():
+    sandbox = Broken("")
+    with pytest.raises(SandboxError, match=r"(?s)without a verdict.*nothing here"):
+        judge(sandbox, "def square(x): return 9", read_tests({"test": ASSERTIONS}), Limits())
+    sandbox.inner.close()
+
+
+def test_tests_that_get_what_they_cannot_digest_are_not_passed():
+    program = "def square(x): return {i * (2**61 - 1) for i in range(10**5)}"
+    verdict = judge(Bubblewrap(), program, read_tests({"test": ASSERTIONS}), Limits(wall_s=0.5, cpu_s=2))
+    assert (verdict.score, verdict.outcome) == (0.0, "timeout")
 
 
 def test_without_bwrap_the_run_stops(monkeypatch):

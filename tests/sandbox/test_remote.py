@@ -94,6 +94,8 @@ def test_classes_of_the_program_can_be_used():
     first = node(1)
     first.next = node(2)
     assert (first.next.value, first.last().value, len(first), first.next.next) == (2, 2, 7, None)
+    assert first.last() is first.next
+    assert node(1) != node(1)
     with pytest.raises(AttributeError):
         first.missing  # noqa: B018
 

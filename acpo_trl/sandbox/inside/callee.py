@@ -48,6 +48,7 @@ class Desk:
     def __init__(self, module: types.ModuleType) -> None:
         self.module = module
         self.objects: list[Any] = []
+        self.places: dict[int, int] = {}
 
     def answer(self, request: dict) -> dict:
         """Give the value of a request, or the error it raised."""
@@ -98,8 +99,10 @@ class Desk:
     def refer(self, value: Any) -> dict:
         """Give the message for an object that stays here."""
         kept = iter(value) if isinstance(value, _VIEWS) else value
-        self.objects.append(kept)
-        return {"iterator" if isinstance(kept, Iterator) else "object": len(self.objects) - 1}
+        place = self.places.setdefault(id(kept), len(self.objects))
+        if place == len(self.objects):
+            self.objects.append(kept)  # and so it lives on, and nothing else gets its id
+        return {"iterator" if isinstance(kept, Iterator) else "object": place}
 
 
 def _error(error: BaseException) -> dict:

@@ -3,6 +3,7 @@
 import atexit
 import contextlib
 import json
+import math
 import os
 import resource
 import site
@@ -30,6 +31,7 @@ def set_limits(limits: dict) -> None:
         (resource.RLIMIT_CORE, 0),
     ):
         hard = resource.getrlimit(name)[1]
+        bound = math.ceil(bound)
         bound = bound if hard == resource.RLIM_INFINITY else min(bound, hard)
         resource.setrlimit(name, (bound, bound))
 

@@ -28,6 +28,7 @@ class Program:
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
         self.allow_objects = False
+        self.stand_ins: dict[int, Remote] = {}
         self.is_ready = False
         self.num_requests = 0
         self.unsupported = ""
@@ -84,7 +85,7 @@ class Program:
             return RemoteIterator(self, place)
         if not self.allow_objects:
             raise TypeError("the program gave an object of a class of its own, not plain data")
-        return Remote(self, lambda: place)
+        return self.stand_ins.setdefault(place, Remote(self, lambda: place))
 
     def _ask(self, **request: Any) -> Any:
         return self._exchange(**request)["value"]
