@@ -5,6 +5,10 @@ from collections.abc import Callable
 from .format import format_reward
 from .math import MathReward
 
-REWARDS: dict[str, Callable[..., list[float | None]]] = {"math": MathReward(), "format": format_reward}
+REWARDS: dict[str, Callable[..., list[float | None]]] = {
+    "math": MathReward(),
+    "code": CodeReward(),
+    "format": format_reward,
+}
 
-__all__ = ["REWARDS", "MathReward", "format_reward"]
+__all__ = ["REWARDS", "CodeReward", "MathReward", "format_reward"]
