@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from .code import CodeReward
 from .format import format_reward
 from .math import MathReward
 

@@ -31,7 +31,7 @@ def test_reward_model_alone_is_enough():
         (["maths"], None, r"reward_funcs 'maths': no such name; .*did you mean 'math'\?"),
         (["trl.rewards.think_formt_reward"], None, "reward_funcs 'trl.rewards.think_formt_reward': cannot be imported"),
         (["math.pi"], None, "reward_funcs 'math.pi': is a float; expected a function"),
-        (None, None, r"nothing would score the completions; expected names among \['format', 'math'\]"),
+        (None, None, r"nothing would score the completions; expected names among \['code', 'format', 'math'\]"),
         (["math", "format"], [1.0], r"reward_weights \[1.0\]: 1 weights for 2 rewards"),
     ],
 )
