@@ -1,5 +1,6 @@
 """What goes into the trainer and into its loss, checked where a mistake is cheap."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from torch import Tensor
@@ -65,6 +66,17 @@ def check_enough_prompts(dataset: Any, args: GRPOConfig) -> None:
             f"train_dataset holds {len(dataset)} prompts: one generation batch needs {needed} (generation_batch_size "
             f"{args.generation_batch_size} / num_generations {args.num_generations}), so no step would be trained; "
             "add prompts, or lower per_device_train_batch_size or gradient_accumulation_steps."
+        )
+
+
+def check_rewards(rewards: Tensor, names: Sequence[str]) -> None:
+    """Raise ValueError for an infinite reward in the (N, functions) table; NaN means unscored."""
+    infinite = rewards.isinf().nonzero()
+    if len(infinite):
+        row, column = infinite[0].tolist()
+        raise ValueError(
+            f"reward function {names[column]!r} returned {rewards[row, column].item()} for completion {row}: its whole "
+            "group would silently get no advantage; expected finite numbers, or None where it cannot tell."
         )
 
 

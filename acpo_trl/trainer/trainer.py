@@ -18,7 +18,7 @@ from ..resolve import resolve
 from .card import annotate_card
 from .completions import number_rows, write_used
 from .config import ACPOConfig, gate_of, with_credit_defaults
-from .inputs import CreditedInputs, check_dataset, check_enough_prompts, check_model
+from .inputs import CreditedInputs, check_dataset, check_enough_prompts, check_model, check_rewards
 from .metrics import credit_metrics
 from .resume import ExactResume
 
@@ -133,6 +133,11 @@ class ACPOTrainer(ExactResume):
         super().create_model_card(*args, **kwargs)
         if self.is_world_process_zero():
             annotate_card(Path(self.args.output_dir) / "README.md", self.args)
+
+    def _calculate_rewards(self, *args: Any, **kwargs: Any) -> Tensor:
+        rewards = super()._calculate_rewards(*args, **kwargs)
+        check_rewards(rewards, self.reward_func_names)
+        return rewards
 
     def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
         batch = super()._generate_and_score_completions(inputs)

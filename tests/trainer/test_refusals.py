@@ -14,6 +14,10 @@ from acpo_trl import ACPOConfig, ACPOTrainer
     [
         ({"prompts": []}, "nothing to train on"),
         ({"reward_funcs": lambda completions, **kwargs: [1.0]}, "returned 1 rewards, but 4"),
+        (
+            {"reward_funcs": lambda completions, **kwargs: [0.0, 1.0, float("inf"), 1.0]},
+            "returned inf for completion 2",
+        ),
     ],
 )
 def test_bad_input_stops_before_the_first_step(make_trainer, change, message):
