@@ -28,7 +28,7 @@ def load_processor(model_args: ModelConfig, training_args: ACPOConfig) -> Any:
             padding_side="left",
             truncation_side="left",
         )
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise ValueError(
             f"model_name_or_path {name!r}: no tokenizer could be loaded from it ({error}); expected a folder with "
             "model and tokenizer, or a Hub name; check the spelling and the connection."
@@ -43,6 +43,11 @@ def check_special_tokens(tokenizer: Any, name: str) -> None:
         raise ValueError(
             f"tokenizer of {name!r}: has no eos token, so no completion could end, nor be padded without a pad token; "
             "expected one; set eos_token in its tokenizer_config.json."
+        )
+    if not tokenizer("a")["input_ids"]:
+        raise ValueError(
+            f"tokenizer of {name!r}: encodes text to nothing, as one does that is built from a folder without "
+            "tokenizer files; expected tokenizer.json beside the model; save the tokenizer there."
         )
     if tokenizer.pad_token is None:
         logger.warning(f"Tokenizer of {name!r} has no pad token: {tokenizer.eos_token!r} pads, masked out of the loss.")

@@ -48,7 +48,10 @@ def read_configs(arguments: list[str]) -> tuple[list[tuple[str, Config]], list[s
     files = []
     for path in found.config:
         with open(path, encoding="utf-8") as file:
-            keys = as_mapping(yaml.safe_load(file), path)
+            try:
+                keys = as_mapping(yaml.safe_load(file), path)
+            except (yaml.YAMLError, UnicodeDecodeError) as error:
+                raise ValueError(f"{path}: is no valid YAML in UTF-8: {error}") from error
         files.append((path, {**keys, "env": as_mapping(keys.get("env"), f"{path}: env")}))
     return files, rest
 

@@ -128,8 +128,24 @@ def main(
     """Train, then save model, tokenizer, state and model card in `output_dir`, and push them if asked to.
 
     Raises:
-        ValueError: before the model is loaded, for settings and data that cannot be trained on.
+        ValueError, OSError: before the model is loaded, for settings and data that cannot be trained on.
     """
+    train(*prepare(script_args, training_args, model_args, dataset_args), script_args.dataset_name)
+
+
+def train(trainer: "ACPOTrainer", checkpoint: str | None, dataset_name: str | None) -> None:
+    """Train from `checkpoint`, or from the start, and save."""
+    trainer.train(resume_from_checkpoint=checkpoint)
+    save(trainer, dataset_name)
+
+
+def prepare(
+    script_args: ACPOScriptArguments,
+    training_args: "ACPOConfig",
+    model_args: "ModelConfig",
+    dataset_args: "DatasetMixtureConfig",
+) -> "tuple[ACPOTrainer, str | None]":
+    """The trainer, with everything loaded and checked, and the checkpoint to resume from."""
     from trl import get_peft_config, get_quantization_config
 
     from ..trainer import ACPOTrainer
@@ -157,8 +173,7 @@ def main(
         quantization_config=get_quantization_config(model_args),
         peft_config=get_peft_config(model_args),
     )
-    trainer.train(resume_from_checkpoint=checkpoint)
-    save(trainer, script_args.dataset_name)
+    return trainer, checkpoint
 
 
 def save(trainer: "ACPOTrainer", dataset_name: str | None) -> None:
@@ -184,9 +199,10 @@ def run(arguments: list[str], prog: str) -> None:
     """Parse `arguments` and train; a mistake in them ends the program with one line instead of a traceback."""
     try:
         parsed = parse(partial(make_parser, prog=prog), arguments)
+        prepared = prepare(*parsed)
     except (ValueError, TypeError, OSError) as error:
         sys.exit(f"{prog}: error: {error}")
-    main(*parsed)
+    train(*prepared, parsed[0].dataset_name)
 
 
 if __name__ == "__main__":

@@ -7,18 +7,18 @@ from torch import Tensor
 
 
 def check_credit(credit: Tensor, advantages: Tensor, action_mask: Tensor, rule: str) -> None:
-    """Raise ValueError if a rule returned another shape, or a negative or NaN credit for an action token."""
+    """Raise ValueError if a rule returned another shape, or a negative, infinite or NaN credit for an action token."""
     if credit.shape != advantages.shape:
         raise ValueError(
             f"credit_rule {rule!r} returned shape {tuple(credit.shape)}; expected that of the advantages, "
             f"{tuple(advantages.shape)}: one credit per token."
         )
-    bad = action_mask & ~(credit.detach() >= 0)
+    bad = action_mask & ~((credit.detach() >= 0) & credit.detach().isfinite())
     if bad.any():
         row, token = bad.nonzero()[0].tolist()
         raise ValueError(
             f"credit_rule {rule!r} gave credit {credit[row, token].item()} to token {token} of row {row}: a negative "
-            "credit would reverse the update and NaN would end the run; expected numbers of at least 0."
+            "credit would reverse the update, NaN or infinity would destroy the model; expected finite numbers >= 0."
         )
 
 

@@ -39,6 +39,13 @@ def number_rows(trainer: GRPOTrainer, batch: dict[str, Any], num_generated: int)
     return num_generated + total
 
 
+def forget_rows(batches: list[dict[str, Any]]) -> None:
+    """Take stored rollouts out of the numbering: the table of the run that made them is gone."""
+    for batch in batches:
+        if _ROW in batch:
+            batch[_ROW] = torch.full_like(batch[_ROW], -(2**40))
+
+
 def write_used(trainer: GRPOTrainer, batch: dict[str, Any], action_mask: Tensor, num_generated: int) -> None:
     """Put the (B, T) advantages of a loss into the table: their mean over action tokens, and each of them."""
     used = batch["advantages"].detach() * action_mask

@@ -15,6 +15,7 @@ CLIP_LOSSES = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo")
 # Linear in log pi: their gradient has no term for a credit that moves with the policy.
 LOG_PROB_LOSSES = ("cispo", "vespo")
 CREDIT_NORMALIZATIONS = ("none", "sign")
+SAPO_TEMPERATURES = ("sapo_temperature_pos", "sapo_temperature_neg")
 
 
 @dataclass
@@ -74,7 +75,7 @@ def with_credit_defaults(args: GRPOConfig) -> GRPOConfig:
     if not isinstance(args, ACPOConfig):
         own = {f.name for f in dataclasses.fields(ACPOConfig)} - {f.name for f in dataclasses.fields(GRPOConfig)}
         for name in own:
-            setattr(args, name, getattr(ACPOConfig, name))
+            setattr(args, name, getattr(args, name, getattr(ACPOConfig, name)))
         check_credit(args)
     return args
 
@@ -92,13 +93,17 @@ def check_credit(args: GRPOConfig) -> None:
     Raises:
         ValueError: names the option, what came, why it cannot work and what to set instead.
     """
-    resolve(args.credit_rule, CREDIT_RULES, "credit_rule")
+    if not callable(resolve(args.credit_rule, CREDIT_RULES, "credit_rule")):
+        raise ValueError(f"credit_rule {args.credit_rule!r}: is no function; expected (stats, advantages) -> credit.")
     losses = (*CLIP_LOSSES, *LOG_PROB_LOSSES, "sapo")
     if args.loss_type not in losses:
         raise ValueError(
             f"loss_type {args.loss_type!r}: its gate at ratio 1 is not known, so credit cannot be matched to it; "
             f"expected one of {sorted(losses)}; use one of these or TRL's GRPOTrainer."
         )
+    for name in ("num_iterations", *SAPO_TEMPERATURES * (args.loss_type == "sapo")):
+        if not getattr(args, name) > 0:
+            raise ValueError(f"{name} {getattr(args, name)!r}: nothing would be trained, or backwards; expected > 0.")
     if not 0.0 <= args.credit_mix <= 1.0:
         raise ValueError(
             f"credit_mix {args.credit_mix!r}: credit would turn negative or exceed the rule; expected a number from 0 "

@@ -46,10 +46,10 @@ class CreditedInputs(dict[str, Any]):
             )
 
 
-def check_dataset(dataset: Any, name: str) -> None:
-    """Raise ValueError for a dataset without rows or without the column `prompt`."""
+def check_dataset(dataset: Any, name: str, needs_prompts: bool) -> None:
+    """Raise ValueError for a dataset without rows or, unless an environment brings the prompts, without `prompt`."""
     columns = getattr(dataset, "column_names", None)
-    if isinstance(columns, list) and "prompt" not in columns:
+    if needs_prompts and isinstance(columns, list) and "prompt" not in columns:
         raise ValueError(
             f"{name} has the columns {columns}: the trainer reads prompts from 'prompt'; expected a column of that "
             "name; rename yours with dataset.rename_column(...)."

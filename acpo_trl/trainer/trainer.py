@@ -16,7 +16,7 @@ from ..mode import ModeReading, watch_mode
 from ..ratio import gspo_token_old_log_probs
 from ..resolve import resolve
 from .card import annotate_card
-from .completions import number_rows, write_used
+from .completions import forget_rows, number_rows, write_used
 from .config import ACPOConfig, gate_of, with_credit_defaults
 from .inputs import CreditedInputs, check_dataset, check_enough_prompts, check_model, check_rewards
 from .metrics import credit_metrics
@@ -93,7 +93,7 @@ class ACPOTrainer(ExactResume):
         self._crediting: tuple[CreditedInputs, ModeReading] | None = None
         self._num_generated = 0
         if train_dataset is not None:
-            check_dataset(train_dataset, "train_dataset")
+            check_dataset(train_dataset, "train_dataset", needs_prompts=environment_factory is None)
         super().__init__(
             model=model,
             reward_funcs=reward_funcs,
@@ -127,6 +127,10 @@ class ACPOTrainer(ExactResume):
     def _get_train_sampler(self, dataset: Any = None) -> Sampler:
         check_enough_prompts(self.train_dataset if dataset is None else dataset, self.args)
         return super()._get_train_sampler(dataset)
+
+    def _load_rng_state(self, checkpoint: str | None) -> None:
+        super()._load_rng_state(checkpoint)
+        forget_rows(self._buffered_inputs or [])
 
     def create_model_card(self, *args: Any, **kwargs: Any) -> None:
         """TRL's card in `output_dir/README.md`, with the credit settings and the version of acpo_trl."""

@@ -162,3 +162,18 @@ def test_script_runs_on_two_processes(arguments, tmp_path):
     assert run.returncode == 0, run.stderr
     assert json.loads((tmp_path / "run" / "trainer_state.json").read_text())["global_step"] == 2
     assert run.stdout.count("saved to") == 1
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--dataset_name", "absent.jsonl"], "no such file or folder"),
+        (["--reward_funcs", "maths"], "did you mean 'math'"),
+        (["--config", "broken.yaml"], r"broken\.yaml: is no valid YAML"),
+    ],
+)
+def test_mistake_in_data_rewards_or_yaml_ends_with_one_line(arguments, tmp_path, monkeypatch, more, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "broken.yaml").write_text("a: [1\nb: 2\n")
+    with pytest.raises(SystemExit, match=message):
+        run([*arguments, *more], "acpo-trl train")

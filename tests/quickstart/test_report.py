@@ -41,7 +41,7 @@ def test_plot_of_a_run_that_logged_nothing_is_still_a_picture(tmp_path):
 @pytest.mark.slow
 def test_quick_start_trains_and_reports(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    build_start(START, seed=0, num_steps=100)
+    build_start(START, seed=0, num_steps=20)
     launch = ["accelerate", "launch", "--num_processes", "1", str(REPOSITORY / "scripts/train.py")]
     options = ["--config", str(REPOSITORY / "configs/quickstart.yaml"), "--max_steps", "2", "--logging_steps", "1"]
     subprocess.run([*launch, *options], check=True)

@@ -214,6 +214,7 @@ def test_gspo_token_equals_gspo_when_credit_is_constant(make_trainer, monkeypatc
         (lambda stats, advantages: advantages.sum(), r"returned shape \(\)"),
         (lambda stats, advantages: advantages, "gave credit -0.69.* to token 0 of row 1"),
         (lambda stats, advantages: torch.full_like(advantages, float("nan")), "gave credit nan"),
+        (lambda stats, advantages: torch.full_like(advantages, float("inf")), "gave credit inf"),
     ],
 )
 def test_a_rule_that_returns_no_usable_credit_stops_the_run(make_trainer, monkeypatch, returned, message):

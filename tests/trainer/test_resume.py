@@ -85,6 +85,14 @@ def test_a_checkpoint_without_a_window_keeps_the_rhythm_of_generation(make_train
     assert trainer._step == 6
 
 
+def test_rollouts_of_a_killed_run_are_not_written_into_the_new_table(make_trainer, tmp_path):
+    settings = {"steps_per_generation": 4, "gradient_accumulation_steps": 1}
+    run(make_trainer, tmp_path / "a", settings, save_steps=3)
+    resumed = run(make_trainer, tmp_path / "b", settings, save_steps=6, resume=str(tmp_path / "a" / "checkpoint-3"))
+    assert len(resumed._logs["advantages"]) == 16  # the second window only; its last rows are not used yet
+    assert sum(advantage != advantage for advantage in resumed._logs["advantages"]) == 8
+
+
 def test_windows_are_stored_only_while_open(make_trainer, tmp_path):
     run(make_trainer, tmp_path / "open", {"steps_per_generation": 4, "gradient_accumulation_steps": 1}, save_steps=3)
     run(make_trainer, tmp_path / "shut", {}, save_steps=3)

@@ -48,6 +48,15 @@ class Scripted(ACPOTrainer):
         return rows, None
 
 
+def test_an_environment_may_bring_the_prompts(tmp_path, make_trainer):
+    tokenizer = byte_tokenizer()
+    tokenizer.chat_template = TEMPLATE
+    config = ACPOConfig(str(tmp_path), use_cpu=True, bf16=False, report_to="none")
+    rows = Dataset.from_dict({"seed": list(range(4))})
+    trainer = ACPOTrainer(qwen2(), length, config, rows, processing_class=tokenizer, environment_factory=Doubler)
+    assert trainer.train_dataset.column_names == ["seed"]
+
+
 def length(completions, **kwargs):
     return [float(len(completion[-1]["content"])) for completion in completions]
 
