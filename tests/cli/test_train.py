@@ -167,7 +167,7 @@ def test_script_runs_on_two_processes(arguments, tmp_path):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["--dataset_name", "absent.jsonl"], "no such file or folder"),
+        (["--reward_funcs", "format", "--dataset_name", "absent.jsonl"], "no such file or folder"),
         (["--reward_funcs", "maths"], "did you mean 'math'"),
         (["--config", "broken.yaml"], r"broken\.yaml: is no valid YAML"),
     ],
