@@ -22,6 +22,7 @@ from acpo_trl.sandbox import Bubblewrap, Limits, Sandbox, run
 LIMITS = Limits(wall_s=3.0, cpu_s=3, memory_bytes=2**29)
 SLOW_S = LIMITS.wall_s + 2.0
 MARK = "acpo_trl_attack"
+SOCKET = f"{MARK}_{os.getpid()}"  # two runs on one machine must not meet
 
 # Programs. They print BREACH if they get what they want; words in capitals such as SECRET_FILE are put in. After
 # `--- next` comes a second program that runs after the first, after `--- tests of NAME` the tests that a wrong program
@@ -56,7 +57,7 @@ class Target:
             ("SECRET_FOLDER", self.folder),
             ("REPOSITORY", Path(__file__).resolve().parents[1]),
             ("PORT", self.listeners[0].getsockname()[1]),
-            ("SOCKET", MARK),
+            ("SOCKET", SOCKET),
             ("VICTIM", self.victim.pid),
             ("MARK", MARK),
         ):
@@ -101,7 +102,7 @@ def target(sandbox: Sandbox) -> Iterator[Target]:
     """Give the attacks something to reach: a secret file, listening sockets, a process, a secret in the environment."""
     os.environ["ATTACK_SECRET"] = "s"
     inet, unix = socket.create_server(("127.0.0.1", 0)), socket.socket(socket.AF_UNIX)
-    unix.bind(f"\0{MARK}")
+    unix.bind(f"\0{SOCKET}")
     unix.listen()
     with tempfile.TemporaryDirectory(dir=Path.home()) as folder, inet, unix:
         Path(folder, "secret").write_text("s")
