@@ -22,6 +22,8 @@ def load_rewards(names: Sequence[str] | None, reward_model: str | None, weights:
     rewards: list[str | Reward] = [reward_model] if reward_model else []
     for name in names or ():
         reward = resolve(name, REWARDS, "reward_funcs")
+        if isinstance(reward, type):
+            reward = reward()
         if not callable(reward):
             raise ValueError(f"reward_funcs {name!r}: is a {type(reward).__name__}; expected a function.")
         rewards.append(reward)

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
-from ..rewards import REWARDS
+from ..rewards import MathReward
 from .warm_start import question
 
 NUM_SAMPLES = 4
@@ -54,7 +54,7 @@ def answer(
 def score(answers: Sequence[str], rows: Sequence[dict[str, str]]) -> Accuracy:
     """Give the accuracy of `answers`, an equal number for each row, by the reward that trained the model."""
     repeats = len(answers) // len(rows)
-    scores = REWARDS["math"](answers, solution=[row["solution"] for row in rows for _ in range(repeats)])
+    scores = MathReward()(answers, solution=[row["solution"] for row in rows for _ in range(repeats)])
     known = [score for score in scores if score is not None]
     return wilson(sum(known) / len(known), len(rows))
 

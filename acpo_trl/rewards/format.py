@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 
+from .declare import reward
 from .extract import Completion, after_thinking, boxes, last_assistant_text, thinking_tags
 
 
+@reward(kind="format")
 def format_reward(completions: Sequence[Completion], **columns: object) -> list[float | None]:
     r"""Give 1.0 for each completion whose last assistant message keeps to the answer format, else 0.0.
 

@@ -40,11 +40,11 @@ class ACPOTrainer(ExactResume):
     ```python
     from datasets import load_dataset
     from acpo_trl import ACPOConfig, ACPOTrainer
-    from acpo_trl.rewards import REWARDS
+    from acpo_trl.rewards import MathReward
 
     trainer = ACPOTrainer(
         model="Qwen/Qwen2.5-0.5B",
-        reward_funcs=REWARDS["math"],
+        reward_funcs=MathReward(),
         args=ACPOConfig("qwen-acpo"),
         train_dataset=load_dataset("trl-lib/DeepMath-103K", split="train"),
     )

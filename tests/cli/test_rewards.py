@@ -4,7 +4,7 @@ import pytest
 import trl.rewards
 
 from acpo_trl.cli.rewards import check_arguments, load_rewards
-from acpo_trl.rewards import REWARDS
+from acpo_trl.rewards import MathReward, format_reward
 
 
 def needs_level(completions, level, **kwargs):
@@ -17,8 +17,8 @@ def needs_no_more(completions):
 
 def test_rewards_come_in_the_order_of_their_weights_with_the_reward_model_first():
     rewards = load_rewards(["format", "trl.rewards.think_format_reward", "math"], "some/reward-model", [1, 2, 3, 4])
-    functions = [REWARDS["format"], trl.rewards.think_format_reward, REWARDS["math"]]
-    assert rewards == ["some/reward-model", *functions]
+    assert rewards[:3] == ["some/reward-model", format_reward, trl.rewards.think_format_reward]
+    assert isinstance(rewards[3], MathReward)
 
 
 def test_reward_model_alone_is_enough():
@@ -55,6 +55,6 @@ def test_reward_must_take_what_trl_passes():
 
 
 def test_math_reward_needs_gold_answers():
-    check_arguments([REWARDS["math"]], ["prompt", "solution"])
+    check_arguments([MathReward()], ["prompt", "solution"])
     with pytest.raises(ValueError, match=r"reward 'math': .* its columns are \['gold', 'prompt'\]; set answer_column"):
-        check_arguments([REWARDS["math"]], ["prompt", "gold"])
+        check_arguments([MathReward()], ["prompt", "gold"])

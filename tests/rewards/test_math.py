@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from acpo_trl.rewards import REWARDS, MathReward
+from acpo_trl.rewards import MathReward
 from acpo_trl.rewards import math as math_module
 
 COMPLETIONS = [r"\boxed{\frac{1}{2}}", r"\boxed{3}", "no answer", r"\boxed{7 \text{ or } 8}"]
@@ -27,15 +27,15 @@ def fresh(monkeypatch):
 
 
 def reward_in_child(connection):
-    connection.send(REWARDS["math"](COMPLETIONS, solution=GOLDS))
+    connection.send(MathReward()(COMPLETIONS, solution=GOLDS))
 
 
 async def reward_in_loop():
-    return REWARDS["math"](COMPLETIONS, solution=GOLDS)
+    return MathReward()(COMPLETIONS, solution=GOLDS)
 
 
 def test_reward_is_the_same_in_any_thread_or_loop(fresh):
-    reward = REWARDS["math"]
+    reward = MathReward()
     assert reward(COMPLETIONS, solution=GOLDS) == REWARDS_OF_GOLDS
     math_module._remembered.clear()
     with ThreadPoolExecutor(3) as threads:
@@ -59,8 +59,8 @@ def test_reward_is_the_same_in_a_spawned_process():
 def test_script_without_main_guard_can_use_it(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
-        "from acpo_trl.rewards import REWARDS\n"
-        f"print(REWARDS['math']({COMPLETIONS!r}, solution={GOLDS!r}))\n"
+        "from acpo_trl.rewards import MathReward\n"
+        f"print(MathReward()({COMPLETIONS!r}, solution={GOLDS!r}))\n"
         "import sys\n"
         "assert not {'torch', 'trl', 'sympy', 'math_verify'} & set(sys.modules), 'imports something heavy'\n"
     )
@@ -78,34 +78,34 @@ def test_reward_can_be_pickled_and_named():
 @pytest.mark.parametrize("gold", ["", " ", r"\boxed{}", None, "None", "nan", "?", "$$", r"\text{}"])
 def test_missing_gold_scores_nobody(gold):
     completions = [rf"\boxed{{{gold}}}", r"\boxed{3}", "no answer"]
-    assert REWARDS["math"](completions, solution=[gold] * 3) == [None] * 3
+    assert MathReward()(completions, solution=[gold] * 3) == [None] * 3
 
 
 @pytest.mark.parametrize("gold", [r"\unknown{3}", "3 4", r"\frac{0}{0}"])
 def test_unreadable_gold_equals_its_own_spelling_and_scores_nobody_else(gold):
     completions = [rf"\boxed{{{gold}}}", r"\boxed{3}", "no answer"]
-    assert REWARDS["math"](completions, solution=[gold] * 3) == [1.0, None, None]
+    assert MathReward()(completions, solution=[gold] * 3) == [1.0, None, None]
 
 
 def test_prose_is_no_gold_even_if_it_is_repeated():
     gold = "The proof follows from the two lemmas above by induction"
-    assert REWARDS["math"]([rf"\boxed{{{gold}}}"], solution=[gold]) == [None]
+    assert MathReward()([rf"\boxed{{{gold}}}"], solution=[gold]) == [None]
 
 
 def test_solution_comes_before_answer():
-    assert REWARDS["math"]([r"\boxed{1}"], solution=["1"], answer=["2"]) == [1.0]
-    assert REWARDS["math"]([r"\boxed{2}"], answer=["2"]) == [1.0]
+    assert MathReward()([r"\boxed{1}"], solution=["1"], answer=["2"]) == [1.0]
+    assert MathReward()([r"\boxed{2}"], answer=["2"]) == [1.0]
 
 
 def test_missing_gold_column_is_named():
     with pytest.raises(ValueError, match=r"reward 'math': no gold answers among the columns \['prompts', 'target'\]"):
-        REWARDS["math"](["x"], target=["1"], prompts=["p"])
+        MathReward()(["x"], target=["1"], prompts=["p"])
 
 
 def test_evidence_is_logged_beside_the_verdict():
     logged = {}
     completions = [r"\boxed{7}", r"\boxed{8}", "nothing", r"\boxed{7 7}"]
-    REWARDS["math"](completions, solution=["7"] * 4, log_extra=logged.__setitem__)
+    MathReward()(completions, solution=["7"] * 4, log_extra=logged.__setitem__)
     assert logged["math_answer"] == ["7", "8", "", "7 7"]
     assert logged["math_reason"] == ["identical", "different", "no answer", "unreadable answer: unexpected 7"]
 
@@ -127,6 +127,6 @@ def test_answer_that_is_too_long_earns_nothing_and_such_a_gold_scores_nobody():
     logged = {}
     long = "1+" * 20_000 + "1"
     completions = [rf"\boxed{{{long}}}", r"\boxed{20001}"]
-    assert REWARDS["math"](completions, solution=["20001", long], log_extra=logged.__setitem__) == [0.0, None]
+    assert MathReward()(completions, solution=["20001", long], log_extra=logged.__setitem__) == [0.0, None]
     assert logged["math_reason"] == ["too long", "too long"]
     assert len(logged["math_answer"][0]) == 200
