@@ -15,7 +15,7 @@ LAYERS = {
     "sandbox": (set(), set()),
     "mode": (set(), {"torch", "trl"}),
     "rewards": ({"resolve", "sandbox"}, {"latex2sympy2_extended", "math_verify", "mpmath", "sympy"}),
-    "trainer": ({"credit", "mode", "ratio", "resolve"}, {"torch", "transformers", "trl"}),
+    "trainer": ({"credit", "mode", "ratio", "resolve", "rewards"}, {"torch", "transformers", "trl"}),
     "quickstart": ({"rewards", "trainer"}, None),
     "cli": ({"credit", "mode", "quickstart", "ratio", "resolve", "rewards", "trainer"}, None),
 }

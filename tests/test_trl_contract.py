@@ -188,3 +188,28 @@ def test_random_state_is_restored_after_state_and_before_the_first_resumed_step(
 
 def test_vocabulary_bound_of_scores_is_the_head_not_the_tokenizer(grpo):
     assert qwen2().lm_head.weight.size(0) == 264 > len(grpo.processing_class)
+
+
+def test_evidence_of_rewards_waits_by_column_and_absent_columns_get_none(make_trainer):
+    def reward(completions, log_extra, **columns):
+        log_extra("length", [len(text) for text in completions])
+        return [0.0] * len(completions)
+
+    trainer = make_trainer(cls=GRPOTrainer, config_cls=GRPOConfig, reward_funcs=reward, max_steps=1)
+    waiting = []
+    trainer._pending_extra_logs["early"] = [1, 2, 3, 4]
+    inner = trainer._calculate_rewards
+    trainer._calculate_rewards = lambda *args: (inner(*args), waiting.extend(trainer._pending_extra_logs))[0]
+    trainer.train()
+    assert waiting == ["early", "length"]
+    assert list(trainer._logs["extra"]["early"]) == [1, 2, 3, 4]
+    assert len(trainer._logs["extra"]["length"]) == len(trainer._logs["prompt"]) == 4
+
+
+def test_reward_weights_are_read_when_rewards_are_summed(make_trainer):
+    trainer = make_trainer(
+        cls=GRPOTrainer, config_cls=GRPOConfig, reward_funcs=lambda completions, **_: [1.0] * 4, max_steps=1
+    )
+    trainer.reward_weights = torch.tensor([7.0])
+    trainer.train()
+    assert trainer.state.log_history[0]["reward"] == 7.0

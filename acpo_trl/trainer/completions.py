@@ -17,6 +17,21 @@ class TokenAdvantages(list[float]):
         return f"{len(self)} tokens"
 
 
+def keep_extra_columns(trainer: GRPOTrainer, num_local: int) -> None:
+    """Give a column that no reward logged for this batch None, where TRL would show the values of an earlier batch."""
+    for column in trainer._logs["extra"]:
+        if column != _COLUMN and column not in trainer._pending_extra_logs:
+            trainer._pending_extra_logs[column] = [None] * num_local
+
+
+def align_extra_columns(trainer: GRPOTrainer) -> None:
+    """Give a column that was first logged for this batch None for earlier rows; TRL's table needs equal lengths."""
+    num_rows = len(trainer._logs["prompt"])
+    for column, values in trainer._logs["extra"].items():
+        if column != _COLUMN:
+            values.extendleft([None] * (num_rows - len(values)))
+
+
 def number_rows(trainer: GRPOTrainer, batch: dict[str, Any], num_generated: int) -> int:
     """Number the local rows of a fresh batch so that they can be found after TRL has shuffled them.
 

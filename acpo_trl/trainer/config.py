@@ -8,6 +8,7 @@ from trl import GRPOConfig
 
 from ..credit import CREDIT_RULES, Gate
 from ..resolve import resolve
+from .guard import ON_REWARD_ERROR
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +36,10 @@ class ACPOConfig(GRPOConfig):
         credit_normalization (`str`, *optional*, defaults to `"none"`):
             `"none"`, or `"sign"` to divide the credit by its mean over the tokens of each advantage sign, taken over
             the micro-batch of all processes.
+        on_reward_error (`str`, *optional*, defaults to `"raise"`):
+            What an exception in a reward function does: `"raise"` stops the run, `"none"` leaves the completions that
+            cause it unscored. Where the judge failed (`JudgeError`, `ConnectionError`, `TimeoutError`), completions are
+            unscored either way.
     """
 
     credit_rule: str = field(
@@ -53,6 +58,14 @@ class ACPOConfig(GRPOConfig):
             "help": "'none', or 'sign' to make the mean credit over the tokens of each advantage sign 1, over all "
             "processes.",
             "choices": list(CREDIT_NORMALIZATIONS),
+        },
+    )
+    on_reward_error: str = field(
+        default="raise",
+        metadata={
+            "help": "What an exception in a reward function does: 'raise' stops the run, 'none' leaves the completions "
+            "that cause it unscored.",
+            "choices": list(ON_REWARD_ERROR),
         },
     )
 
@@ -113,6 +126,10 @@ def check_credit(args: GRPOConfig) -> None:
         raise ValueError(
             f"credit_normalization {args.credit_normalization!r}: no such normalization; expected one of "
             f"{list(CREDIT_NORMALIZATIONS)}."
+        )
+    if args.on_reward_error not in ON_REWARD_ERROR:
+        raise ValueError(
+            f"on_reward_error {args.on_reward_error!r}: no such choice; expected one of {list(ON_REWARD_ERROR)}."
         )
     if args.credit_rule == "acpo_live":
         _check_live(args)

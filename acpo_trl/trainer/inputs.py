@@ -7,6 +7,8 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from trl import GRPOConfig
 
+from ..rewards.declare import declaration_of
+
 
 class CreditedInputs(dict[str, Any]):
     """A copy of a batch that knows whether the loss read the advantages after credit was given.
@@ -56,6 +58,22 @@ def check_dataset(dataset: Any, name: str, needs_prompts: bool) -> None:
         )
     if hasattr(dataset, "__len__") and len(dataset) == 0:
         raise ValueError(f"{name} is empty: there is nothing to train on; expected at least one row.")
+
+
+def check_reward_funcs(reward_funcs: Any, dataset: Any) -> None:
+    """Raise ValueError for a reward that cannot work with the dataset's columns, or one for turns.
+
+    A reward with a method `check` is asked itself.
+    """
+    columns = getattr(dataset, "column_names", None)
+    for function in reward_funcs if isinstance(reward_funcs, list) else [reward_funcs]:
+        if declaration_of(function).level == "turn":
+            raise ValueError(
+                f"reward function {getattr(function, '__name__', function)!r} is declared with level='turn': this "
+                "trainer gives credit to whole completions only; expected level='trajectory'."
+            )
+        if isinstance(columns, list) and hasattr(function, "check"):
+            function.check(columns)
 
 
 def check_enough_prompts(dataset: Any, args: GRPOConfig) -> None:

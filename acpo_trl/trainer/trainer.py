@@ -15,10 +15,13 @@ from ..credit.blend import check_credit, mix, normalize_by_sign
 from ..mode import ModeReading, watch_mode
 from ..ratio import gspo_token_old_log_probs
 from ..resolve import resolve
+from ..rewards.declare import declaration_of
 from .card import annotate_card
-from .completions import forget_rows, number_rows, write_used
+from .completions import align_extra_columns, forget_rows, keep_extra_columns, number_rows, write_used
 from .config import ACPOConfig, gate_of, with_credit_defaults
-from .inputs import CreditedInputs, check_dataset, check_enough_prompts, check_model, check_rewards
+from .guard import guard
+from .inputs import CreditedInputs, check_dataset, check_enough_prompts, check_model, check_reward_funcs, check_rewards
+from .kinds import RewardTable, kind_metrics
 from .metrics import credit_metrics
 from .resume import ExactResume
 
@@ -94,9 +97,12 @@ class ACPOTrainer(ExactResume):
         self._num_generated = 0
         if train_dataset is not None:
             check_dataset(train_dataset, "train_dataset", needs_prompts=environment_factory is None)
+        guarded = guard(reward_funcs, args.on_reward_error)
+        if rollout_func is None:  # which may bring columns of its own
+            check_reward_funcs(reward_funcs, train_dataset)
         super().__init__(
             model=model,
-            reward_funcs=reward_funcs,
+            reward_funcs=guarded,
             args=args,
             train_dataset=train_dataset,
             eval_dataset=eval_dataset,
@@ -111,6 +117,9 @@ class ACPOTrainer(ExactResume):
             environment_factory=environment_factory,
         )
         check_model(self.model, self._tokenizer)
+        self.reward_declarations = [declaration_of(function) for function in guarded]
+        if args.reward_weights is None:
+            self.reward_weights = torch.tensor([declaration.weight for declaration in self.reward_declarations])
         self._use_gspo_token = args.importance_sampling_level == "sequence" and not self._is_uniform
         if self._use_gspo_token:
             self.importance_sampling_level = "token"
@@ -141,10 +150,15 @@ class ACPOTrainer(ExactResume):
     def _calculate_rewards(self, *args: Any, **kwargs: Any) -> Tensor:
         rewards = super()._calculate_rewards(*args, **kwargs)
         check_rewards(rewards, self.reward_func_names)
+        kinds = [declaration.kind for declaration in self.reward_declarations]
+        self.reward_table = RewardTable(rewards, self.reward_weights.to(rewards.device), kinds)
+        self._log_kinds(self.reward_table)
+        keep_extra_columns(self, len(rewards) // self.accelerator.num_processes)
         return rewards
 
     def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
         batch = super()._generate_and_score_completions(inputs)
+        align_extra_columns(self)
         if self.log_completions:
             self._num_generated = number_rows(self, batch, self._num_generated)
         return batch
@@ -195,6 +209,13 @@ class ACPOTrainer(ExactResume):
         if self.args.credit_normalization == "sign":
             credit = normalize_by_sign(credit, advantages, stats.action_mask, self._sum_over_ranks)
         return credit
+
+    def _log_kinds(self, table: RewardTable) -> None:
+        mode, num_generations = "train", self.num_generations
+        if not self.model.training:
+            mode, num_generations = "eval", self.num_generations_eval
+        for name, value in kind_metrics(table, num_generations).items():
+            self._metrics[mode][name].append(value)
 
     def _log_credit(self, stats: TokenStats, credit: Tensor, advantages: Tensor, batch: CreditedInputs) -> None:
         mode = "train" if self.model.training else "eval"

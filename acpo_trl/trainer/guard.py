@@ -1,0 +1,191 @@
+"""Reward functions as the trainer calls them: an error names function and completion, and unknown never becomes 0."""
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from torch import nn
+from trl.trainer.grpo_trainer import get_callable_name, is_async_callable
+
+from ..rewards.declare import KINDS, JudgeError, declaration_of
+
+logger = logging.getLogger(__name__)
+
+ON_REWARD_ERROR = ("raise", "none")
+JUDGE_ERRORS = (JudgeError, ConnectionError, TimeoutError)
+MAX_JUDGE_FAILURES = 3  # in a row: a judge that is down is not asked again for each completion left
+MAX_SHOWN = 200
+_WHOLE_BATCH = ("trainer_state", "log_extra", "log_metric")
+
+Batch = dict[str, Any]
+Scores = list[float | None]
+T = TypeVar("T")
+
+
+def guard(reward_funcs: Any, on_error: str) -> list[Any]:
+    """The reward functions of a trainer, guarded; reward models and their names stay as they are."""
+    functions = reward_funcs if isinstance(reward_funcs, list) else [] if reward_funcs is None else [reward_funcs]
+    return [_guarded(function, on_error) for function in functions]
+
+
+def _guarded(function: Any, on_error: str) -> Any:
+    if isinstance(function, str | nn.Module) or not callable(function):
+        return function
+    return (AsyncGuardedReward if is_async_callable(function) else GuardedReward)(function, on_error)
+
+
+class GuardedReward:
+    """A reward function whose failures are told apart.
+
+    An exception stops the run, with the function's name and the first completion that causes it. With `on_error`
+    "none", or if the judge failed (`JudgeError`, `ConnectionError`, `TimeoutError`), the completions are scored one by
+    one, and those that fail stay unscored. A result that is no list of one number or None per completion always stops
+    the run.
+    """
+
+    def __init__(self, function: Callable[..., Any], on_error: str) -> None:
+        self.function, self.on_error = function, on_error
+        name = get_callable_name(function)
+        self.__name__ = f"{name}_reward" if name in KINDS else name  # the log has `rewards/<kind>/mean` of its own
+        self.__wrapped__ = function
+        self.declaration = declaration_of(function)
+
+    def __call__(self, **batch: Any) -> Scores:
+        return _run(self._score(batch))
+
+    async def _call(self, batch: Batch) -> Any:
+        return self.function(**batch)
+
+    async def _score(self, batch: Batch) -> Scores:
+        size = len(batch["completions"])
+        try:
+            scores, evidence = await self._score_rows(batch, size)
+        except RewardResultError:
+            raise
+        except Exception as error:
+            scores, evidence = await self._score_one_by_one(batch, size)
+            if self._stops_at(error):
+                raise RuntimeError(
+                    f"reward function {self.__name__!r} raised {_shown(error)} for {size} completions together, for "
+                    "none of them alone."
+                ) from error
+        for column, values in evidence.items():
+            batch["log_extra"](column, values)
+        return scores
+
+    async def _score_rows(self, batch: Batch, size: int) -> tuple[Scores, dict[str, list]]:
+        evidence: dict[str, list] = defaultdict(list)
+        log_extra = lambda column, values: evidence[column].extend(values)  # noqa: E731  kept back: the call may fail
+        scores = check_scores(await self._call({**batch, "log_extra": log_extra}), size, self.__name__)
+        for column, values in evidence.items():
+            if len(values) != size:
+                raise RewardResultError(
+                    f"reward function {self.__name__!r} logged {len(values)} values in {column!r}; expected {size}, "
+                    "one for each completion."
+                )
+        return scores, evidence
+
+    async def _score_one_by_one(self, batch: Batch, size: int) -> tuple[Scores, dict[str, list]]:
+        scores: Scores = [None] * size
+        evidence: dict[str, list] = defaultdict(lambda: [None] * size)
+        failures_in_a_row = 0
+        for row in range(size):
+            if failures_in_a_row == MAX_JUDGE_FAILURES:
+                evidence[f"{self.__name__}_error"][row] = "not asked: the judge is down"
+                continue
+            try:
+                (scores[row],), logged = await self._score_rows(_row_of(batch, row), 1)
+                failures_in_a_row = 0
+            except RewardResultError:
+                raise
+            except Exception as error:
+                if self._stops_at(error):
+                    raise self._error(error, row, batch) from error
+                failures_in_a_row = failures_in_a_row + 1 if isinstance(error, JUDGE_ERRORS) else 0
+                logged = {f"{self.__name__}_error": [_shown(error)]}
+            for column, (value,) in logged.items():
+                evidence[column][row] = value
+        self._warn(evidence.get(f"{self.__name__}_error", []))
+        return scores, evidence
+
+    def _warn(self, errors: list[str | None]) -> None:
+        rows = [row for row, error in enumerate(errors) if error]
+        if rows:
+            logger.warning(
+                "reward function %r failed for completions %s of %d, which stay unscored by it: %s",
+                self.__name__,
+                rows,
+                len(errors),
+                errors[rows[0]],
+            )
+
+    def _stops_at(self, error: Exception) -> bool:
+        return self.on_error == "raise" and not isinstance(error, JUDGE_ERRORS)
+
+    def _error(self, error: Exception, row: int, batch: Batch) -> RuntimeError:
+        completion = repr(batch["completions"][row])
+        return RuntimeError(
+            f"reward function {self.__name__!r} raised {_shown(error)}, first for completion {row}: "
+            f"{completion[:MAX_SHOWN]}{'...' * (len(completion) > MAX_SHOWN)}; return None where it cannot tell, raise "
+            "JudgeError where its judge failed, or set on_reward_error='none' to leave such completions unscored."
+        )
+
+
+class AsyncGuardedReward(GuardedReward):
+    """A guarded coroutine function, which TRL runs beside the others."""
+
+    async def __call__(self, **batch: Any) -> Scores:  # type: ignore[override]
+        return await self._score(batch)
+
+    async def _call(self, batch: Batch) -> Any:
+        return await self.function(**batch)
+
+
+class RewardResultError(ValueError):
+    """A reward function returned or logged something else than one value for each completion."""
+
+
+def check_scores(result: Any, size: int, name: str) -> Scores:
+    """`result` as a list of `size` numbers or None.
+
+    Raises:
+        RewardResultError: it is something else.
+    """
+    expected = f"expected a list of {size} numbers, or None where it cannot tell, one for each completion."
+    if isinstance(result, str | bytes | dict) or not hasattr(result, "__iter__"):
+        raise RewardResultError(f"reward function {name!r} returned {_short(result)}; {expected}")
+    scores = list(result)
+    if len(scores) != size:
+        raise RewardResultError(f"reward function {name!r} returned {len(scores)} rewards; {expected}")
+    for row, score in enumerate(scores):
+        if score is None:
+            continue
+        try:
+            scores[row] = score.__float__()  # not float(score), which reads text
+        except (AttributeError, TypeError, ValueError, RuntimeError):
+            raise RewardResultError(
+                f"reward function {name!r} returned {_short(score)} for completion {row}; {expected}"
+            ) from None
+    return scores
+
+
+def _run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Result of a coroutine that never waits."""
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        return done.value
+    raise RuntimeError("a sync reward function was awaited")
+
+
+def _row_of(batch: Batch, row: int) -> Batch:
+    return {name: value if name in _WHOLE_BATCH else [value[row]] for name, value in batch.items()}
+
+
+def _shown(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _short(value: Any) -> str:
+    return f"the {type(value).__name__} {repr(value)[:MAX_SHOWN]}"

@@ -1,0 +1,64 @@
+"""Rewards of a generation batch by kind: outcome, format, cost, process."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from trl.trainer.utils import nanstd
+
+from ..rewards.declare import KINDS
+
+
+class RewardTable(NamedTuple):
+    """What every reward function said about the N completions of a generation batch, over all processes."""
+
+    rewards: Tensor
+    """(N, F), NaN where a function did not score a completion."""
+    weights: Tensor
+    """(F,), one for each function."""
+    kinds: Sequence[str]
+    """F kinds, one for each function."""
+
+    def by_kind(self) -> dict[str, Tensor]:
+        """(N,) for each kind that a function has: the weighted sum of its functions, NaN where none of them scored."""
+        weighted = self.rewards * self.weights
+        table = {}
+        for kind in KINDS:
+            columns = [index for index, name in enumerate(self.kinds) if name == kind]
+            if columns:
+                ours = weighted[:, columns]
+                table[kind] = ours.nansum(dim=1).masked_fill(ours.isnan().all(dim=1), torch.nan)
+        return table
+
+
+def kind_metrics(table: RewardTable, num_generations: int) -> dict[str, float]:
+    """Mean, spread, unscored share and zero-spread rate of each kind; NaN where nothing was scored.
+
+    Args:
+        table: rewards of a generation batch, groups in order.
+        num_generations: completions in a group.
+    """
+    metrics: dict[str, float] = {}
+    for kind, rewards in table.by_kind().items():
+        metrics |= {
+            f"rewards/{kind}/mean": rewards.nanmean().item(),
+            f"rewards/{kind}/std": nanstd(rewards).item(),
+            f"rewards/{kind}/unscored": rewards.isnan().float().mean().item(),
+            f"rewards/{kind}/zero_spread": zero_spread_rate(rewards, num_generations),
+        }
+    return metrics
+
+
+def zero_spread_rate(rewards: Tensor, num_generations: int) -> float:
+    """Share of the groups with a scored completion in which all scored completions have the same reward.
+
+    Args:
+        rewards: (N,), NaN for unscored.
+        num_generations: completions in a group.
+    """
+    groups = rewards.view(-1, num_generations)
+    highest = groups.nan_to_num(nan=-torch.inf).amax(dim=1)
+    lowest = groups.nan_to_num(nan=torch.inf).amin(dim=1)
+    is_scored = highest.isfinite()
+    return (torch.isclose(highest, lowest) & is_scored).sum().item() / (is_scored.sum().item() or torch.nan)
