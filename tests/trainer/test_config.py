@@ -18,6 +18,7 @@ def test_defaults_are_those_of_grpo_plus_acpo(tmp_path):
     ours = config(tmp_path)
     theirs = GRPOConfig(str(tmp_path), use_cpu=True, bf16=False, report_to="none")
     assert (ours.credit_rule, ours.credit_mix, ours.credit_normalization) == ("acpo", 1.0, "none")
+    assert ours.on_reward_error == "raise"
     for field in dataclasses.fields(GRPOConfig):
         if field.name not in ("logging_dir", "distributed_state"):
             assert str(getattr(ours, field.name)) == str(getattr(theirs, field.name)), field.name
@@ -25,7 +26,7 @@ def test_defaults_are_those_of_grpo_plus_acpo(tmp_path):
 
 def test_every_own_field_has_help():
     own = {f.name for f in dataclasses.fields(ACPOConfig)} - {f.name for f in dataclasses.fields(GRPOConfig)}
-    assert own == {"credit_rule", "credit_mix", "credit_normalization"}
+    assert own == {"credit_rule", "credit_mix", "credit_normalization", "on_reward_error"}
     assert all(f.metadata["help"] for f in dataclasses.fields(ACPOConfig) if f.name in own)
 
 
