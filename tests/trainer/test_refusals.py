@@ -13,7 +13,7 @@ from acpo_trl import ACPOConfig, ACPOTrainer
     ("change", "message"),
     [
         ({"prompts": []}, "nothing to train on"),
-        ({"reward_funcs": lambda completions, **kwargs: [1.0]}, "returned 1 rewards, but 4"),
+        ({"reward_funcs": lambda completions, **kwargs: [1.0]}, "returned 1 rewards; expected a list of 4"),
         (
             {"reward_funcs": lambda completions, **kwargs: [0.0, 1.0, float("inf"), 1.0]},
             "returned inf for completion 2",
