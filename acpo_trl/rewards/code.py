@@ -1,6 +1,6 @@
 """Does the program pass its tests? The reward `code`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -49,10 +49,37 @@ class CodeReward:
         self.limits = Limits(**limits or {})
         self.num_workers = num_workers
 
+    def check(self, columns: Iterable[str]) -> None:
+        """Find out before training whether programs can be judged.
+
+        Raises:
+            SandboxError: the sandbox cannot isolate programs here.
+            ValueError: there is neither a column `test` nor a column `tests`.
+        """
+        names = set(columns)
+        if not {"test", "tests"} & names:
+            raise ValueError(
+                f"reward 'code': no tests among the columns {sorted(names)}; expected a column 'test' or 'tests'; "
+                "rename the column that holds them."
+            )
+        self._open_sandbox()
+
+    def gold(self, row: Mapping[str, Any]) -> str | None:
+        """Give the row's `canonical_solution` as a model would write it; None if there is none.
+
+        One that is indented is the body of the last function of `starter_code`, else of `prompt`, as in HumanEval.
+        """
+        solution = row.get("canonical_solution")
+        if not solution:
+            return None
+        start = (row.get("starter_code") or row.get("prompt")) if solution[0].isspace() else ""
+        return f"```python\n{start}\n{solution}\n```" if isinstance(start, str) else None
+
     def __call__(
         self,
         completions: Sequence[Completion],
         log_extra: Callable[[str, list], None] | None = None,
+        log_metric: Callable[[str, float], None] | None = None,
         **columns: Any,
     ) -> list[float | None]:
         """Run the program in each completion against its tests.
@@ -61,11 +88,7 @@ class CodeReward:
             SandboxError: the sandbox cannot isolate programs here, or failed for every completion.
             ValueError: there is neither a column `test` nor a column `tests`.
         """
-        if not {"test", "tests"} & columns.keys():
-            raise ValueError(
-                f"reward 'code': no tests among the columns {sorted(columns)}; expected a column 'test' or 'tests'; "
-                "rename the column that holds them."
-            )
+        self.check(columns)
         sandbox = self._open_sandbox()
         given = [name for name in COLUMNS if name in columns]
         rows = [{name: columns[name][index] for name in given} for index in range(len(completions))]
@@ -79,6 +102,11 @@ class CodeReward:
             log_extra("code_program", [program or "" for program, _ in judged])
             log_extra("code_reason", [f"{verdict.outcome}: {verdict.message}".rstrip(": ") for verdict in verdicts])
             log_extra("code_seconds", [verdict.seconds for verdict in verdicts])
+        if log_metric is not None and verdicts:
+            log_metric(
+                "rewards/code/no_code", sum(verdict.outcome == "no_code" for verdict in verdicts) / len(verdicts)
+            )
+            log_metric("rewards/code/unscored", sum(verdict.score is None for verdict in verdicts) / len(verdicts))
         return [verdict.score for verdict in verdicts]
 
     def _judge(self, sandbox: Sandbox, text: str, row: dict[str, Any]) -> tuple[str | None, CodeVerdict]:

@@ -72,20 +72,23 @@ _DISPLAY = re.compile(r"\\\[(.+?)\\\]|\$\$(.+?)\$\$", re.DOTALL)
 _SENTENCE_END = re.compile(r"\.\s+(?=[A-Z])|\n")
 
 
-def final_answer(text: str, require_box: bool, require_thinking: bool) -> str:
+def final_answer(text: str, require_box: bool, require_thinking: bool, several_boxes: str = "last") -> str:
     """Give the answer that counts, or "" if the message has none.
 
     Args:
         text: the message.
         require_box: an answer without box does not count.
         require_thinking: a message without closing thinking tag has no answer.
+        several_boxes: `last`: the last box counts; `none`: there is no answer if boxes differ in more than spaces.
     """
     answer = after_thinking(text)
     if answer is None or (require_thinking and not thinking_tags(text)[1]):
         return ""
-    box = last_box(answer)
-    if box is not None or require_box:
-        return box or ""
+    found = boxes(answer)
+    if several_boxes == "none" and len({"".join(box.split()) for box in found}) > 1:
+        return ""
+    if found or require_box:
+        return found[-1] if found else ""
     return announced_answer(answer)
 
 

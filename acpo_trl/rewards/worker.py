@@ -16,9 +16,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
-from typing import NamedTuple
 
 START_S = 120.0
 MAX_WORKERS = 8
@@ -26,11 +26,14 @@ STACK_BYTES = 256 * 2**20
 _READY = "ready"
 
 
-class Failure(NamedTuple):
+@dataclass(frozen=True)
+class Failure:
     """What a call gives that has no result."""
 
     reason: str
     """`time limit`, `crash`, or the name of the exception."""
+    seconds: float = field(default=0.0, compare=False)
+    """Wall-clock time until it failed."""
 
 
 class Worker:
@@ -149,7 +152,8 @@ class Pool:
         self._drop(worker)
         if not worker.is_ready:
             raise RuntimeError(f"worker for {self.target!r}: {reason} before its first call; see its messages above.")
-        results[worker.index] = Failure(reason)
+        started = worker.deadline - self.limit_s
+        results[worker.index] = Failure(reason, time.monotonic() - started)
 
     def _drop(self, worker: Worker) -> None:
         self.workers.remove(worker)
@@ -183,9 +187,10 @@ def _answer(connection: Connection, target: str, limit_s: float) -> None:
             task = connection.recv()
             # The parent kills at the limit. If it is gone, the kernel does: the default action of SIGALRM is to end us.
             signal.setitimer(signal.ITIMER_REAL, limit_s + 1)
+            started = time.monotonic()
             try:
                 reply = function(*task)
             except Exception as error:
-                reply = Failure(type(error).__name__)
+                reply = Failure(type(error).__name__, time.monotonic() - started)
             signal.setitimer(signal.ITIMER_REAL, 0)
             connection.send(reply)

@@ -36,6 +36,13 @@ def is_same(a: Number, b: Number) -> bool:
     return abs(a - b) <= TOLERANCE * max(abs(a), abs(b))
 
 
+def is_close(gold: Number, value: Number, share: float) -> bool:
+    """Is a real value at most this share of the gold number away from it?"""
+    distance = add(value, -gold)
+    bound = multiply(Fraction(str(share)), abs(gold))  # the share as it was written, not the nearest binary fraction
+    return is_real(gold) and is_real(value) and add(bound, -abs(distance)) >= 0
+
+
 def is_real(value: Number) -> bool:
     return isinstance(value, Fraction) or abs(value.imag) <= TOLERANCE * abs(value)
 

@@ -1,6 +1,7 @@
 """The verdict on one answer. Runs in the worker processes."""
 
 import re
+import time
 
 from ..declare import Verdict
 from .arithmetic import Unbounded, Undefined
@@ -10,6 +11,7 @@ from .compare import is_equal
 from .expression import evaluate
 from .latex import clean
 from .objects import Answer, Listing, Matrix, Ordered, Ratio, Relation, Union, read
+from .policy import EXACT, Policy
 from .quantities import infinite, is_numeral, spelled
 from .sampling import NUM_SAMPLES
 from .tokens import Unreadable
@@ -23,7 +25,13 @@ _PROSE_WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{3,}")
 _BRACKET = re.compile(r"(?P<open>[(\[{])|[)\]}]")
 
 
-def grade(gold: str, answer: str) -> Verdict:
+def timed_grade(gold: str, answer: str, policy: Policy) -> tuple[Verdict, float]:
+    """Give the verdict of `grade` and the wall-clock seconds it took."""
+    started = time.monotonic()
+    return grade(gold, answer, policy), time.monotonic() - started
+
+
+def grade(gold: str, answer: str, policy: Policy = EXACT) -> Verdict:
     """Compare an answer with the gold answer, both without their box."""
     gold, answer = clean(gold), clean(answer)
     is_prose = len(_PROSE_WORD.findall(_TEXT.sub("", gold))) > MAX_PROSE_WORDS
@@ -42,7 +50,7 @@ def grade(gold: str, answer: str) -> Verdict:
     if not answer:
         return Verdict(0.0, "no answer")
     try:
-        return _verdict(is_equal(expected, _read(answer)))
+        return _verdict(is_equal(expected, _read(answer), policy))
     except Unbounded as error:
         return Verdict(0.0, f"too large: {error}")
     except (Unreadable, Undefined, RecursionError) as error:

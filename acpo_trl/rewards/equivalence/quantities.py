@@ -6,39 +6,55 @@ from fractions import Fraction
 from .arithmetic import Undefined
 from .calculus import are_equal_by_algebra, is_calculus
 from .expression import evaluate
+from .policy import Policy
 from .sampling import are_equal
 from .tokens import Unreadable
 from .units import Quantity, contradict
 
 _INFINITE = re.compile(r"\+?(-?)\\infty")
 _NUMERAL = re.compile(r"[({]*(?=[A-Fa-f]*\d|[A-Fa-f]+\)?_\{?16)([0-9A-Fa-f]+)[)}]*_\{?(?:\\text\{)?(\w+)\}*")
+# With a decimal point, perhaps times a power of ten.
+_DECIMAL = re.compile(r"[+-]?(?:\d+\.\d+|\.\d+)(?:[eE][+-]?\d+|(?:\\times|\\cdot|\*)10\^\{?-?\d+\}?)?")
 _RADIANS = re.compile(r"\\pi|\\arc")
 _BASES = {"two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8", "nine": "9"}
 
 
-def are_same_quantities(gold: Quantity, answer: Quantity) -> bool:
-    """Compare number and unit; a unit or a percent sign that only one of them has is forgiven.
+def are_same_quantities(gold: Quantity, answer: Quantity, policy: Policy) -> bool:
+    """Compare number and unit.
 
     Raises:
         Unreadable, Unbounded: a number has no value that can be computed.
     """
-    if contradict(gold.unit, answer.unit):
-        return False
     factors = {answer.multiple / gold.multiple}
-    if gold.is_percent > answer.is_percent or (answer.is_percent > gold.is_percent and _is_at_least_one(gold.number)):
+    if policy.percent == "lenient" and _may_lack_percent(gold, answer):
         factors.add(Fraction(1))
-    if any(are_same_numbers(gold.number, answer.number, factor) for factor in factors):
+    if are_same_units(gold.unit, answer.unit, policy) and any(
+        are_same_numbers(gold.number, answer.number, policy, factor) for factor in factors
+    ):
         return True
     # An angle without unit is in radians: 60 degrees are pi/3.
     if gold.unit == {"degree"} and not answer.unit and _RADIANS.search(answer.number):
-        return are_same_numbers(rf"({gold.number})\pi/180", answer.number)
+        return are_same_numbers(rf"({gold.number})\pi/180", answer.number, policy)
     if answer.unit == {"degree"} and not gold.unit and _RADIANS.search(gold.number):
-        return are_same_numbers(gold.number, rf"({answer.number})\pi/180")
+        return are_same_numbers(gold.number, rf"({answer.number})\pi/180", policy)
     return False
 
 
-def are_same_numbers(gold: str, answer: str, factor: Fraction = Fraction(1)) -> bool:
+def are_same_units(gold: frozenset[str], answer: frozenset[str], policy: Policy) -> bool:
+    """Do two units agree? A lenient policy forgives a missing one, a strict one only if the gold answer lacks it."""
+    return not contradict(gold, answer) and (policy.units == "lenient" or gold <= answer)
+
+
+def _may_lack_percent(gold: Quantity, answer: Quantity) -> bool:
+    """May one of the two have left out the percent sign of the other? 25 may be 25 %, but 0.25 is not 0.25 %."""
+    return gold.is_percent > answer.is_percent or (
+        answer.is_percent > gold.is_percent and _is_at_least_one(gold.number)
+    )
+
+
+def are_same_numbers(gold: str, answer: str, policy: Policy, factor: Fraction = Fraction(1)) -> bool:
     """Is gold = answer * factor?"""
+    is_decimal = _DECIMAL.fullmatch(spelled(gold)) or _DECIMAL.fullmatch(spelled(answer))
     if factor != 1:
         answer = rf"({answer})\cdot({factor})"
     if spelled(gold) == spelled(answer):
@@ -48,7 +64,7 @@ def are_same_numbers(gold: str, answer: str, factor: Fraction = Fraction(1)) -> 
     if is_numeral(gold) or is_numeral(answer):
         return _are_same_numerals(spelled(gold), spelled(answer))
     try:
-        return are_equal(gold, answer)
+        return are_equal(gold, answer, policy.decimal_tolerance if is_decimal else 0.0)
     except Unreadable:
         if is_calculus(gold) or is_calculus(answer):
             return are_equal_by_algebra(gold, answer)

@@ -5,6 +5,7 @@ import re
 from .arithmetic import Undefined, inexact, is_real
 from .expression import evaluate
 from .objects import Answer, Listing, Matrix, Ordered, Ratio, Relation, Union
+from .policy import EXACT
 from .quantities import are_same_quantities, is_constant, spelled
 from .sampling import quotient
 from .tokens import Unreadable
@@ -112,8 +113,8 @@ def _is_refuted(member: Answer, other: Answer) -> bool:
         same_variables = evaluate(member.number).variables == evaluate(other.number).variables
     except (Unreadable, Undefined):
         return False
-    return same_variables and not are_same_quantities(member, other)
+    return same_variables and not are_same_quantities(member, other, EXACT)
 
 
 def _are_consistent(a: Answer, b: Answer) -> bool:
-    return a == b or (isinstance(a, Quantity) and isinstance(b, Quantity) and are_same_quantities(a, b))
+    return a == b or (isinstance(a, Quantity) and isinstance(b, Quantity) and are_same_quantities(a, b, EXACT))

@@ -11,8 +11,13 @@ NUM_SAMPLES = 10
 MIN_SAMPLES = 2
 
 
-def are_equal(gold: str, answer: str) -> bool:
+def are_equal(gold: str, answer: str, tolerance: float = 0.0) -> bool:
     """Are two expressions the same number, or the same function wherever both are real?
+
+    Args:
+        gold: the expression of the gold answer.
+        answer: the other one.
+        tolerance: by which share of the gold number a number may differ from it; functions may not.
 
     Raises:
         Unreadable, Unbounded: one of them has no value that can be computed.
@@ -20,7 +25,8 @@ def are_equal(gold: str, answer: str) -> bool:
     num_real, complex_pairs = 0, []
     for a, b in _values(gold, answer):
         if not a.variables | b.variables:
-            return is_same(a.number, b.number)
+            is_near = tolerance > 0 and arithmetic.is_close(a.number, b.number, tolerance)
+            return is_near or is_same(a.number, b.number)
         if not (a.is_real and b.is_real):
             complex_pairs.append((a.number, b.number))
         elif is_same(a.number, b.number):
