@@ -13,6 +13,8 @@ LAYERS = {
     "credit": ({"resolve"}, {"torch"}),
     "ratio": (set(), {"torch"}),
     "sandbox": (set(), set()),
+    "turns": (set(), {"torch"}),
+    "rollouts": (set(), {"torch"}),
     "mode": (set(), {"torch", "trl"}),
     "rewards": ({"resolve", "sandbox"}, {"latex2sympy2_extended", "math_verify", "mpmath", "sympy"}),
     "trainer": ({"credit", "mode", "ratio", "resolve", "rewards"}, {"torch", "transformers", "trl"}),

@@ -1,0 +1,6 @@
+"""Multi-turn rollouts: episodes as plain data, and how they become batches."""
+
+from .collate import split, to_rollout, to_tensors
+from .episode import Episode, Segment, Turn, read_episodes, write_episodes
+
+__all__ = ["Episode", "Segment", "Turn", "read_episodes", "split", "to_rollout", "to_tensors", "write_episodes"]

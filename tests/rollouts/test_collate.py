@@ -1,0 +1,130 @@
+"""A batch holds exactly what its episodes say, whatever the padding, the order and the company."""
+
+import json
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from shared import shared_file
+from test_episode import SEARCH, episodes
+
+from acpo_trl.rollouts import Episode, Segment, Turn, split, to_rollout, to_tensors
+
+
+def rows_of(some):
+    return [(e.prompt_ids, e.completion_ids, e.action_mask, e.turn_ids) for e in some]
+
+
+def without_log_probs(rows):
+    return [row[:4] for row in rows]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(episodes, min_size=1, max_size=4), st.integers(1, 8), st.sampled_from([0, 2, 77]))
+def test_splitting_a_batch_gives_back_its_episodes(some, multiple, pad):
+    batch = to_tensors(some, pad_token_id=pad, pad_to_multiple_of=multiple)
+    assert without_log_probs(split(batch)) == rows_of(some)
+    assert all(tensor.size(1) % multiple == 0 for tensor in batch.values())
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(episodes, min_size=2, max_size=4), st.randoms())
+def test_order_and_company_change_no_row(some, random):
+    order = list(range(len(some)))
+    random.shuffle(order)
+    shuffled = split(to_tensors([some[i] for i in order], pad_token_id=0))
+    assert without_log_probs(shuffled) == [rows_of(some)[i] for i in order]
+    alone = [split(to_tensors([episode], pad_token_id=0))[0] for episode in some]
+    assert without_log_probs(alone) == rows_of(some)
+
+
+def test_padding_of_prompts_is_on_the_left_and_of_completions_on_the_right():
+    batch = to_tensors([SEARCH, Episode([7], [Turn([9, 2], log_probs=[-1.0, -2.0])])], pad_token_id=2)
+    assert batch["prompt_ids"].tolist() == [[4, 20], [2, 7]]
+    assert batch["prompt_mask"].tolist() == [[1, 1], [0, 1]]
+    assert batch["completion_ids"][1].tolist() == [9, 2, 2, 2, 2, 2, 2, 2]
+    assert batch["completion_mask"][1].tolist() == [1, 1, 0, 0, 0, 0, 0, 0]  # EOS may be the padding
+    assert batch["tool_mask"][1].tolist() == [1, 1, 0, 0, 0, 0, 0, 0]
+    assert batch["turn_ids"][1].tolist() == [0, 0, -1, -1, -1, -1, -1, -1]
+    assert batch["sampling_per_token_logps"][1].tolist() == [-1.0, -2.0, 0, 0, 0, 0, 0, 0]
+    assert torch.isnan(batch["sampling_per_token_logps"][0]).tolist() == [False, False, True] + [False] * 5
+
+
+def test_rollout_has_the_keys_of_trl_and_one_entry_for_each_episode():
+    rollout = to_rollout([SEARCH, Episode([7], [Turn([9, 2])])])
+    assert all(len(values) == 2 for values in rollout.values())
+    assert {"prompt_ids", "completion_ids", "logprobs", "env_mask"} <= set(rollout)
+    assert rollout["turn_rewards"] == [[{"process": 1.0, "format": None}, {}, {}], [{}]]
+    assert rollout["num_turns"] == [3, 1]
+    assert str(rollout["logprobs"][1]) == "[nan, nan]"
+    assert to_rollout([Episode([7], [Turn([9, 2])])])["logprobs"] is None
+
+
+def cases():
+    for line in shared_file("cases/rollout.jsonl").read_text().splitlines():
+        case = json.loads(line)
+        for row in [case, *case.get("rows", [])] if isinstance(case.get("rows", []), list) else [case]:
+            if row.get("completion_ids") is not None:
+                yield case, row
+
+
+def episode_of(case, row):
+    prompt, *rest = row["segments"]
+    segments, at = [], 0
+    finish = list(case.get("finish_reasons", []))
+    for segment in (s for s in rest if s["role"] != "pad"):
+        ids = segment["token_ids"]
+        if segment.get("sampled"):
+            given = case.get("logprobs")
+            segments.append(Turn(ids, given and given[at : at + len(ids)], finish.pop(0) if finish else "stop"))
+        else:
+            segments.append(Segment(segment["role"], ids))
+        at += len(ids)
+    return Episode(prompt["token_ids"], segments)
+
+
+def test_shared_rollouts_have_the_expected_mask_and_turn_ids():
+    checked = 0
+    for case, row in cases():
+        if "expected_error" in case or ("mask" in json.dumps(case.get("options", {})) and "truncated" in case):
+            continue
+        episode = episode_of(case, row)
+        length = len(episode.completion_ids)
+        offset = row["expected_turn_ids"][0] if case["id"] == "roll-013" else 0  # a later row of the same episode
+        if case.get("options", {}).get("mask_rows_with_only_failed_calls"):
+            continue
+        assert episode.completion_ids == row["completion_ids"][:length], case["id"]
+        assert episode.action_mask == row["expected_mask"][:length], case["id"]
+        assert [t + offset if t >= 0 else t for t in episode.turn_ids] == row["expected_turn_ids"][:length], case["id"]
+        assert set(row["expected_mask"][length:]) <= {0}, case["id"]
+        if case["tag"] == "truncation" and "finish_reasons" in case:
+            assert episode.is_truncated == case["truncated"], case["id"]
+        checked += 1
+    assert checked >= 40
+
+
+@pytest.mark.parametrize(
+    ("mask", "expected"),
+    [
+        ([0, 1, 1, 0, 1, 0], [-1, 0, 0, -1, 1, -1]),
+        ([1, 0, 1, 1, 1, 1], [0, -1, 1, 1, 1, 1]),
+        ([0, 0, 0], [-1, -1, -1]),
+        ([], []),
+    ],
+)
+def test_runs_of_a_mask_are_turns(mask, expected):
+    from acpo_trl.turns import turn_ids_of
+
+    assert turn_ids_of(torch.tensor([mask], dtype=torch.bool)).tolist() == [expected]
+
+
+def test_each_token_gets_the_value_of_its_turn_and_others_exactly_zero():
+    from acpo_trl.turns import spread_turns
+
+    turn_ids = torch.tensor([[0, 0, -1, 1, -1], [-1, 2, -1, -1, -1]])
+    values = torch.tensor([[1.5, -2.0, float("nan")], [9.0, 9.0, 0.25]])
+    assert spread_turns(values, turn_ids).tolist() == [[1.5, 1.5, 0, -2.0, 0], [0, 0.25, 0, 0, 0]]
+    with pytest.raises(ValueError, match="turn_ids reach 2: there are values for 2 turns only"):
+        spread_turns(values[:, :2], turn_ids)
+    assert spread_turns(torch.zeros(1, 0), torch.tensor([[-1]])).tolist() == [[0.0]]
