@@ -19,11 +19,22 @@ Config = dict[str, Any]
 def parse(make_parser: Callable[[], "TrlParser"], arguments: list[str]) -> tuple[Any, ...]:
     """One object per dataclass of the parser, from YAML files and, winning over them, command-line options.
 
+    Raises:
+        ValueError: a key or option that the parser does not know, or a value that a dataclass refuses.
+        OSError: a `--config` file cannot be read.
+    """
+    parser, options = configure(make_parser, arguments)
+    return parser.parse_args_into_dataclasses(options)
+
+
+def configure(make_parser: Callable[[], "TrlParser"], arguments: list[str]) -> tuple["TrlParser", list[str]]:
+    """The parser with the content of the `--config` files as its defaults, and the arguments left for it.
+
     `--config` may be given several times; a later file wins key by key. Dotted paths are looked up in the current
     directory too.
 
     Raises:
-        ValueError: a key or option that the parser does not know, or a value that a dataclass refuses.
+        ValueError: a key or option that the parser does not know.
         OSError: a `--config` file cannot be read.
     """
     files, options = read_configs(arguments)
@@ -37,7 +48,7 @@ def parse(make_parser: Callable[[], "TrlParser"], arguments: list[str]) -> tuple
         check_keys(parser, keys, path)
     check_options(parser, options)
     parser.set_defaults_with_config(**config)
-    return parser.parse_args_into_dataclasses(options)
+    return parser, options
 
 
 def read_configs(arguments: list[str]) -> tuple[list[tuple[str, Config]], list[str]]:

@@ -26,7 +26,8 @@ class ACPOScriptArguments(ScriptArguments):
 
     Args:
         reward_funcs (`list[str]`, *optional*):
-            Rewards: names of `acpo_trl.rewards.REWARDS` or dotted paths of functions.
+            Rewards: names of `acpo_trl.rewards.REWARDS`, dotted paths of functions or classes, or mappings with `name`
+            and, if wanted, `weight` and `options`.
         reward_model_name_or_path (`str`, *optional*):
             A reward model, added before `reward_funcs`.
         prompt_column (`str`, *optional*):
@@ -45,7 +46,10 @@ class ACPOScriptArguments(ScriptArguments):
 
     reward_funcs: list[str] | None = field(
         default=None,
-        metadata={"help": "Rewards: names of `acpo_trl.rewards.REWARDS` or dotted paths of functions."},
+        metadata={
+            "help": "Rewards: names of `acpo_trl.rewards.REWARDS`, dotted paths of functions or classes, or mappings "
+            "(here JSON objects) with `name` and, if wanted, `weight` and `options`."
+        },
     )
     reward_model_name_or_path: str | None = field(
         default=None,
@@ -79,7 +83,7 @@ class ACPOScriptArguments(ScriptArguments):
     )
 
     def __post_init__(self) -> None:
-        if isinstance(self.reward_funcs, str):  # a YAML scalar
+        if self.reward_funcs is not None and not isinstance(self.reward_funcs, list):  # one name or mapping in YAML
             self.reward_funcs = [self.reward_funcs]
         if self.prompt_format not in (None, *PROMPT_FORMATS):  # argparse does not check what YAML says
             raise ValueError(f"prompt_format {self.prompt_format!r}: expected one of {list(PROMPT_FORMATS)}.")
@@ -154,7 +158,7 @@ def prepare(
     from .model import load_processor, model_init_kwargs
     from .rewards import check_arguments, load_rewards
 
-    rewards = load_rewards(
+    rewards, training_args.reward_weights = load_rewards(
         script_args.reward_funcs, script_args.reward_model_name_or_path, training_args.reward_weights
     )
     checkpoint = find_checkpoint(training_args.output_dir, training_args.resume_from_checkpoint)

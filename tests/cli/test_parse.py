@@ -45,8 +45,11 @@ def test_env_blocks_are_merged_and_set_before_the_parser_is_made(write_yaml, mon
     assert seen == {"A": "1", "B": "two"}
 
 
-def test_script_loads_no_library_before_the_env_block_is_set():
-    code = "import sys, acpo_trl.cli.train; print({'torch', 'transformers', 'huggingface_hub'} & set(sys.modules))"
+@pytest.mark.parametrize("module", ["train", "check"])
+def test_script_loads_no_library_before_the_env_block_is_set(module):
+    code = (
+        f"import sys, acpo_trl.cli.{module}; print({{'torch', 'transformers', 'huggingface_hub'}} & set(sys.modules))"
+    )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "set()\n"
 
 
@@ -133,6 +136,14 @@ def test_script_argument_that_cannot_work_is_refused(write_yaml, text, message):
 def test_single_reward_needs_no_list(write_yaml):
     script, _, _, _ = parse(make_parser, ["--config", write_yaml("reward_funcs: math\n"), *ON_CPU])
     assert script.reward_funcs == ["math"]
+
+
+def test_rewards_can_be_mappings(write_yaml):
+    path = write_yaml("reward_funcs: [format, {name: math, weight: 0.5, options: {limit_s: 2}}]\n")
+    entry = {"name": "math", "weight": 0.5, "options": {"limit_s": 2}}
+    assert parse(make_parser, ["--config", path, *ON_CPU])[0].reward_funcs == ["format", entry]
+    path = write_yaml("reward_funcs: {name: math}\n")
+    assert parse(make_parser, ["--config", path, *ON_CPU])[0].reward_funcs == [{"name": "math"}]
 
 
 def test_parser_can_be_a_sub_command():

@@ -65,7 +65,9 @@ def test_empty_dataset_is_reported_before_the_model_is_loaded(arguments, no_trai
 
 
 def test_reward_of_wrong_length_is_named_at_the_first_rollout(arguments, tmp_path):
-    with pytest.raises(ValueError, match=r"reward function 'two_short' returned 2 rewards, but 4 were expected"):
+    with pytest.raises(
+        ValueError, match=r"reward function 'two_short' returned 2 rewards; expected a list of 4 numbers"
+    ):
         train(arguments, "--reward_funcs", f"{__name__}.two_short")
     assert not (tmp_path / "run" / "checkpoint-1").exists()
 

@@ -1,0 +1,166 @@
+"""Check the rewards of a config on its dataset: `acpo-trl rewards check --config FILE.yaml [--key value ...]`."""
+
+import argparse
+import statistics
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .parse import configure
+from .train import ACPOScriptArguments, make_parser
+
+if TYPE_CHECKING:
+    from .gold import Checked
+
+MAX_ROWS_SHOWN = 10
+MAX_CHARACTERS = 70
+HEADER = ("reward", "kind", "level", "weight", "rows", "right", "wrong", "unscored", "raised", "no gold", "seconds")
+
+
+def run(arguments: list[str], prog: str) -> None:
+    """Print what the rewards say about the dataset; exits with 1 after a mistake in `arguments` or in a reward."""
+    parser = argparse.ArgumentParser(
+        prog=prog,
+        usage="%(prog)s check --config FILE.yaml [--num_rows N] [--key value ...]",
+        description="Let every reward score its own gold answers on the first rows of the training split. Takes the "
+        "configs and options of `acpo-trl train`, and loads neither model nor tokenizer.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("action", choices=["check"], help="what to do")
+    parser.add_argument("--num_rows", type=int, default=100, metavar="N", help="rows to check (default: %(default)s)")
+    found, rest = parser.parse_known_args(arguments or ["--help"])
+    try:
+        rewards, weights, rows = prepare(rest, found.num_rows)
+    except (ValueError, TypeError, OSError) as error:
+        sys.exit(f"{prog} check: error: {error}")
+    results = [check(reward, rows) for reward in rewards if callable(reward)]
+    print("\n".join(report(rewards, weights, results)))
+    if not all(result.is_fine for result in results):
+        sys.exit(1)
+
+
+class Rows(NamedTuple):
+    """The first rows of the training split."""
+
+    prepared: list[dict[str, Any]]
+    """As TRL takes them."""
+    sources: list[dict[str, Any]]
+    """With the same columns, but the prompts that the dataset has."""
+    is_chat: bool
+    """Whether prompts and completions are chat messages."""
+
+
+def prepare(arguments: list[str], num_rows: int) -> tuple[list[Any], list[float], Rows]:
+    """The rewards, their weights, and the rows to check them on.
+
+    Raises:
+        ValueError, OSError: arguments, rewards or data that cannot be used.
+    """
+    if num_rows < 1:
+        raise ValueError(f"num_rows {num_rows}: nothing to check; expected 1 or more.")
+    parser, options = configure(partial(make_parser, prog="acpo-trl train"), arguments)
+    from transformers import set_seed
+    from trl import DatasetMixtureConfig
+
+    from . import data
+    from .rewards import check_arguments, effective_weights, load_rewards
+
+    # The training options stay unread: whether they fit this machine is not the question.
+    given = vars(parser.parse_args(options))
+    script_args, mixture = (
+        kind(**{option.name: given[option.name] for option in fields(kind) if option.init})
+        for kind in (ACPOScriptArguments, DatasetMixtureConfig)
+    )
+    rewards, weights = load_rewards(
+        script_args.reward_funcs, script_args.reward_model_name_or_path, given["reward_weights"]
+    )
+    set_seed(given["seed"])  # as in training, for the same rows
+    script_args = replace(script_args, max_train_samples=min(num_rows, script_args.max_train_samples or num_rows))
+    (split,) = data.load_splits(script_args, mixture, evaluate=False)
+    is_chat = script_args.prompt_format != "text"
+    prepared = list(data.prepare(split, script_args, has_chat_template=is_chat))
+    sources = [{**row, "prompt": raw.get("prompt", row["prompt"])} for row, raw in zip(prepared, split, strict=True)]
+    check_arguments(rewards, list(prepared[0]))
+    weights = weights or effective_weights(rewards, [None] * len(rewards))
+    return rewards, weights, Rows(prepared, sources, is_chat)
+
+
+def check(reward: Any, rows: Rows) -> "Checked":
+    """What a reward says about the rows, with a progress bar where stderr is a terminal."""
+    from tqdm import tqdm  # type: ignore[import-untyped]
+    from trl.trainer.utils import get_callable_name
+
+    from .gold import check_reward
+
+    with tqdm(total=len(rows.prepared), desc=get_callable_name(reward), unit="row", disable=None) as bar:
+        return check_reward(reward, *rows, bar.update)
+
+
+def report(rewards: Sequence[Any], weights: Sequence[float], results: Sequence["Checked"]) -> Iterator[str]:
+    """Lines: a table of the rewards, then for each of them what was not right."""
+    functions = [weight for reward, weight in zip(rewards, weights, strict=True) if callable(reward)]
+    yield from align([HEADER, *(line_of(result, weight) for result, weight in zip(results, functions, strict=True))])
+    for name in rewards:
+        if isinstance(name, str):
+            yield f"\n{name}: a reward model, which is not loaded here: not checked."
+    for result in results:
+        yield from (gold_details if result.has_gold else score_details)(result)
+
+
+def line_of(result: "Checked", weight: float) -> tuple[str, ...]:
+    """The reward's line in the table; without gold answers of its own nothing is right, wrong or missing."""
+    label, count = result.declaration, "{}".format if result.has_gold else lambda number: "-"
+    return (
+        *(result.name, label.kind, label.level, f"{weight:g}", str(len(result.said))),
+        *(count(len(result.right)), count(len(result.wrong)), str(len(result.unscored)), str(len(result.raised))),
+        *(count(len(result.no_gold)), f"{result.seconds:.1f}"),
+    )
+
+
+def align(table: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Lines of a table: words to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for line in table:
+        cells = [cell.ljust(width) for cell, width in zip(line[:3], widths, strict=False)]
+        cells += [cell.rjust(width) for cell, width in zip(line[3:], widths[3:], strict=True)]
+        yield "  ".join(cells)
+
+
+def gold_details(result: "Checked") -> Iterator[str]:
+    """Which gold answers a reward did not find right, the gravest first."""
+    if len(result.no_gold) == len(result.said):
+        yield f"\n{result.name}: warning: no row tells a right completion, so nothing was checked."
+    elif result.unscored:
+        yield f"\n{result.name}: warning: rows whose gold answer is not scored teach nothing in training."
+    yield from row_details(result, [*result.raised, *result.wrong, *result.unscored], "not right")
+
+
+def score_details(result: "Checked") -> Iterator[str]:
+    """Which scores a reward without gold answers of its own gave."""
+    scores = [said.score for said in result.said if said.score is not None]
+    found = "none"
+    if scores:
+        found = f"min {min(scores):g}, mean {statistics.fmean(scores):g}, max {max(scores):g}"
+    yield f"\n{result.name}: tells no right completions; its scores for the dataset's bare answers: {found}."
+    yield from row_details(result, result.raised, "raised an exception")
+
+
+def row_details(result: "Checked", indices: Sequence[int], what: str) -> Iterator[str]:
+    """The first of some rows, with completion, score and reason."""
+    if indices:
+        yield f"\n{result.name}: {len(indices)} of {len(result.said)} rows {what}:"
+    for index in indices[:MAX_ROWS_SHOWN]:
+        said = result.said[index]
+        score = "raised" if said.is_error else "unscored" if said.score is None else f"{said.score:g}"
+        reason = f": {shorten(said.reason)}" if said.reason else ""
+        yield f"  row {index}: {score}: {shorten(said.text or '')!r}{reason}"
+    if len(indices) > MAX_ROWS_SHOWN:
+        yield f"  and {len(indices) - MAX_ROWS_SHOWN} more"
+
+
+def shorten(text: str) -> str:
+    """`text` on one line, cut to its beginning."""
+    line = " ".join(text.split())
+    return line if len(line) <= MAX_CHARACTERS else f"{line[: MAX_CHARACTERS - 3]}..."

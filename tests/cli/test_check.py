@@ -1,0 +1,146 @@
+"""`acpo-trl rewards check`, from a command line to a table."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from acpo_trl.cli.check import prepare, run
+
+ROWS = [{"problem": f"{n}+1=", "answer": str(n + 1)} for n in range(12)]
+
+
+class Bracket:
+    """Pays for any even number in brackets; odd ones are not scored, 4 is wrong."""
+
+    def gold(self, row):
+        return f"<{row['solution']}>"
+
+    def __call__(self, completions, solution, log_extra, **columns):
+        log_extra("bracket_reason", [f"number {number}" for number in solution])
+        return [None if int(number) % 2 else float(number != "4") for number in solution]
+
+
+class Even(Bracket):
+    def gold(self, row):
+        return super().gold(row) if int(row["solution"]) % 2 == 0 and row["solution"] != "4" else None
+
+
+def length(completions, **columns):
+    return [len(completion[-1]["content"]) for completion in completions]
+
+
+def broken(completions, **columns):
+    raise KeyError("lost")
+
+
+def check(*arguments):
+    """Run the command and give its exit status."""
+    try:
+        run(["check", *arguments], "acpo-trl rewards")
+    except SystemExit as exit_:
+        return exit_.code
+    return 0
+
+
+def cells(text, name):
+    """Header and cells of a reward's line in the table."""
+    header, *lines = [re.split(r"\s{2,}", line.strip()) for line in text.split("\n\n")[0].splitlines()]
+    return dict(zip(header, next(line for line in lines if line[0] == name), strict=True))
+
+
+def test_table_counts_and_rows_that_are_not_right_follow_gravest_first(write_rows, capsys):
+    assert check("--dataset_name", write_rows(*ROWS), "--reward_funcs", f"{__name__}.Bracket", "--num_rows", "5") == 1
+    out = capsys.readouterr().out
+    found = cells(out, "Bracket")
+    assert float(found.pop("seconds")) >= 0
+    assert found == {
+        **{"reward": "Bracket", "kind": "outcome", "level": "trajectory", "weight": "1", "rows": "5"},
+        **{"right": "1", "wrong": "1", "unscored": "3", "raised": "0", "no gold": "0"},
+    }
+    assert "warning: rows whose gold answer is not scored teach nothing" in out
+    assert out.endswith(
+        "Bracket: 4 of 5 rows not right:\n"
+        "  row 3: 0: '<4>': number 4\n"
+        "  row 0: unscored: '<1>': number 1\n"
+        "  row 2: unscored: '<3>': number 3\n"
+        "  row 4: unscored: '<5>': number 5\n"
+    )
+
+
+def test_rows_that_tell_no_gold_answer_are_counted_and_pass(write_rows, capsys):
+    assert check("--dataset_name", write_rows(*ROWS), "--reward_funcs", f"{__name__}.Even") == 0
+    found = cells(capsys.readouterr().out, "Even")
+    assert (found["rows"], found["right"], found["no gold"]) == ("12", "5", "7")
+
+
+def test_function_without_gold_answers_is_only_reported(write_rows, capsys):
+    entry = f'{{"name": "{__name__}.length", "weight": 0.2}}'
+    assert check("--dataset_name", write_rows(*ROWS), "--reward_funcs", entry) == 0
+    out = capsys.readouterr().out
+    assert (cells(out, "length")["right"], cells(out, "length")["weight"]) == ("-", "0.2")
+    assert "scores for the dataset's bare answers: min 1, mean 1.25, max 2." in out
+
+
+def test_exception_fails_the_check_and_ten_rows_are_shown(write_rows, capsys):
+    assert check("--dataset_name", write_rows(*ROWS), "--reward_funcs", f"{__name__}.broken") == 1
+    out = capsys.readouterr().out
+    assert cells(out, "broken")["raised"] == "12"
+    assert "  row 9: raised: '10': KeyError: 'lost'\n  and 2 more\n" in out and "row 10" not in out
+
+
+def test_reward_model_is_skipped_with_a_line(write_rows, capsys):
+    model = ["--reward_model_name_or_path", "some/model", "--reward_weights", "1", "0.5"]
+    assert check("--dataset_name", write_rows(*ROWS), "--reward_funcs", f"{__name__}.length", *model) == 0
+    out = capsys.readouterr().out
+    assert "some/model: a reward model, which is not loaded here: not checked." in out
+    assert cells(out, "length")["weight"] == "0.5"
+
+
+def test_config_of_a_run_is_taken_as_it_is_and_neither_model_nor_device_matters(write_rows, tmp_path):
+    config = tmp_path / "run.yaml"
+    config.write_text(
+        f"model_name_or_path: /absent/model\nbf16: true\nnum_generations: 7\nuse_vllm: true\n"
+        f"dataset_name: {write_rows(*ROWS)}\nmax_train_samples: 3\nprompt_format: text\nreward_funcs: [format]\n"
+    )
+    rewards, weights, (prepared, sources, is_chat) = prepare(["--config", str(config)], num_rows=100)
+    assert (len(prepared), is_chat, weights, len(rewards)) == (3, False, [1.0], 1)
+    assert prepared[0] == sources[0] == {"problem": "0+1=", "prompt": "0+1=", "solution": "1"}
+
+
+def test_gold_answers_are_told_from_the_prompts_of_the_dataset(write_rows):
+    path = write_rows({"prompt": "def f():\n", "test": "assert f()"})
+    options = ["--dataset_name", path, "--reward_funcs", "code", "--prompt_template", "Complete: {prompt}"]
+    _, _, rows = prepare(options, num_rows=1)
+    assert rows.prepared[0]["prompt"] == [{"role": "user", "content": "Complete: def f():\n"}]
+    assert rows.sources == [{"prompt": "def f():\n", "test": "assert f()"}]
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--reward_funcs", "maths"], "did you mean 'math'"),
+        (["--num_rows", "0"], "num_rows 0: nothing to check"),
+        (["--reward_fun", "math"], "unknown argument '--reward_fun'; did you mean '--reward_funcs'"),
+        (["--reward_funcs", "format", "--dataset_name", "absent.jsonl"], "no such file or folder"),
+    ],
+)
+def test_mistake_ends_with_one_line(write_rows, more, message):
+    code = check("--dataset_name", write_rows(*ROWS), *more)
+    assert code.startswith("acpo-trl rewards check: error: ") and message in code and "\n" not in code
+
+
+def test_command_alone_prints_its_usage(capsys):
+    with pytest.raises(SystemExit):
+        run([], "acpo-trl rewards")
+    assert capsys.readouterr().out.startswith("usage: acpo-trl rewards check --config FILE.yaml [--num_rows N]")
+
+
+@pytest.mark.slow
+def test_command_checks_the_built_in_rewards(write_rows):
+    options = ["--dataset_name", write_rows(*ROWS), "--reward_funcs", "math", "format"]
+    command = [sys.executable, "-m", "acpo_trl.cli.main", "rewards", "check", *options]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert cells(result.stdout, "math")["right"] == "12"
