@@ -14,7 +14,8 @@ def to_rollout(episodes: Sequence[Episode]) -> dict[str, Any]:
 
     Beside TRL's keys (`prompt_ids`, `completion_ids`, `logprobs`, `env_mask`) it has fields for the trainer and for
     reward functions, one entry for each episode: `turn_ids` (T), `num_turns`, `turn_rewards` (K dictionaries by kind),
-    `episode_rewards` (by kind), `state_keys` (K), `observations` (K), `stop_reason`, `is_truncated`, `episode_info`.
+    `episode_rewards` (by kind), `state_keys` (K), `observations` (K), `messages` (of the completion), `stop_reason`,
+    `is_truncated`, `episode_info`.
     """
     log_probs = [episode.log_probs for episode in episodes]
     has_log_probs = any(row is not None for row in log_probs)
@@ -31,6 +32,7 @@ def to_rollout(episodes: Sequence[Episode]) -> dict[str, Any]:
         "episode_rewards": [episode.rewards for episode in episodes],
         "state_keys": [[turn.state_key for turn in episode.turns] for episode in episodes],
         "observations": [[turn.observation for turn in episode.turns] for episode in episodes],
+        "messages": [episode.messages for episode in episodes],
         "stop_reason": [episode.stop_reason for episode in episodes],
         "is_truncated": [episode.is_truncated for episode in episodes],
         "episode_info": [episode.info for episode in episodes],

@@ -55,6 +55,8 @@ class Episode:
     """`done`; `turns` or `tokens`, the limit that ended it; `error`, if the environment failed: nothing is scored."""
     rewards: dict[str, float | None] = field(default_factory=dict)
     """Of the whole episode by kind; None is unscored."""
+    messages: list[dict[str, Any]] | None = None
+    """The completion as chat messages, one assistant message for each turn; what reward functions get."""
     info: dict[str, Any] = field(default_factory=dict)
     """Values that JSON knows."""
 
