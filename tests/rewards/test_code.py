@@ -115,6 +115,53 @@ def test_columns_without_tests_are_refused():
         CodeReward()(["x"], answer=["1"])
 
 
+def test_check_wants_tests_and_a_sandbox_that_isolates(monkeypatch):
+    CodeReward().check(["prompt", "tests"])
+    with pytest.raises(ValueError, match=r"no tests among the columns \['prompt'\]"):
+        CodeReward().check(["prompt"])
+    monkeypatch.setattr("acpo_trl.rewards.code._sandboxes", {})
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(SandboxError, match="apt-get install bubblewrap"):
+        CodeReward().check(["test"])
+
+
+@pytest.mark.parametrize(
+    ("row", "program"),
+    [
+        ({"prompt": "def f(x):\n", "canonical_solution": "    return x\n"}, "def f(x):\n\n    return x\n"),
+        ({"starter_code": "def f(x):", "prompt": [], "canonical_solution": "    return x"}, "def f(x):\n    return x"),
+        ({"prompt": "Write f.", "canonical_solution": "def f(x): return x"}, "\ndef f(x): return x"),
+    ],
+)
+def test_gold_of_a_row_is_its_solution_as_a_whole_program(row, program):
+    assert CodeReward().gold(row) == f"```python\n{program}\n```"
+
+
+@pytest.mark.parametrize(
+    "row", [{"test": "assert f(1)"}, {"canonical_solution": None}, {"canonical_solution": "  return 1", "prompt": [{}]}]
+)
+def test_row_without_a_whole_solution_has_no_gold(row):
+    assert CodeReward().gold(row) is None
+
+
+def test_gold_of_a_row_earns_the_best_score():
+    row = {
+        "prompt": "def f(x: int) -> int:\n    '''Give twice x.'''\n",
+        "entry_point": "f",
+        "canonical_solution": "    return 2 * x\n",
+        "test": "def check(candidate):\n    assert candidate(2) == 4\n",
+    }
+    assert CodeReward()([CodeReward().gold(row)], test=[row["test"]], entry_point=["f"]) == [1.0]
+
+
+def test_missing_programs_and_unscored_rows_are_shares_apart_from_wrong_ones():
+    logged = {}
+    responses = [SQUARE, TWICE, "No code.", SQUARE]
+    scores = CodeReward()(responses, test=[ASSERTIONS] * 3 + [None], log_metric=logged.__setitem__)
+    assert scores == [1.0, 0.0, 0.0, None]
+    assert logged == {"rewards/code/no_code": 0.25, "rewards/code/unscored": 0.25}
+
+
 def test_a_sandbox_may_be_a_dotted_path_or_an_object():
     assert reward_of(SQUARE, "acpo_trl.sandbox.Bubblewrap", test=ASSERTIONS)[0] == 1.0
     sandbox = Bubblewrap()

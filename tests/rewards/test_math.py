@@ -110,6 +110,84 @@ def test_evidence_is_logged_beside_the_verdict():
     assert logged["math_reason"] == ["identical", "different", "no answer", "unreadable answer: unexpected 7"]
 
 
+def test_seconds_are_those_of_the_worker_and_none_for_a_remembered_verdict(fresh):
+    reward, first, again = MathReward(limit_s=1.0), {}, {}
+    completions = [r"\boxed{\frac{2}{4}}", rf"\boxed{{{ENDLESS}}}", rf"\boxed{{{'1' * 20_000}}}"]
+    reward(completions, solution=["1/2"] * 3, log_extra=first.__setitem__)
+    reward(completions[:1], solution=["1/2"], log_extra=again.__setitem__)
+    short, killed, unread = first["math_seconds"]
+    assert 0 < short < 1
+    assert 1 <= killed < 5
+    assert unread == 0
+    assert again == {"math_answer": [r"\frac{2}{4}"], "math_reason": ["equal"], "math_seconds": [0.0]}
+
+
+def metrics_of(reward, completions, golds):
+    logged = {}
+    reward(completions, solution=golds, log_metric=logged.__setitem__)
+    return logged
+
+
+def test_missing_unreadable_and_unscored_answers_are_shares_apart_from_wrong_ones(fresh):
+    completions = [
+        r"\boxed{7}",
+        r"\boxed{8}",
+        "nothing",
+        r"\boxed{}",
+        r"\boxed{$ $}",
+        r"\boxed{7 7}",
+        r"\boxed{10^{10^{10}}}",
+        rf"\boxed{{{'1' * 20_000}}}",
+        rf"\boxed{{{ENDLESS}}}",
+        r"\boxed{7}",
+    ]
+    assert metrics_of(MathReward(limit_s=1.0), completions, ["7"] * 9 + [None]) == {
+        "rewards/math/no_answer": 0.3,
+        "rewards/math/unreadable": 0.4,
+        "rewards/math/unscored": 0.1,
+    }
+
+
+def test_all_wrong_for_want_of_a_thinking_tag_shows_in_the_metrics():
+    completions, golds = [r"so \boxed{7}", r"so \boxed{8}"], ["7", "8"]
+    assert MathReward(require_thinking=True)(completions, solution=golds) == [0.0, 0.0]
+    assert metrics_of(MathReward(require_thinking=True), completions, golds)["rewards/math/no_answer"] == 1.0
+    wrong = metrics_of(MathReward(), completions, ["1", "2"])
+    assert wrong == {"rewards/math/no_answer": 0.0, "rewards/math/unreadable": 0.0, "rewards/math/unscored": 0.0}
+
+
+def test_empty_batch_logs_no_share():
+    assert metrics_of(MathReward(), [], []) == {}
+
+
+def test_check_wants_a_column_with_gold_answers():
+    MathReward().check(["prompt", "answer"])
+    MathReward().check(iter(["solution"]))
+    with pytest.raises(ValueError, match=r"no gold answers among the columns \['gold', 'prompt'\]"):
+        MathReward().check(["prompt", "gold"])
+
+
+@pytest.mark.parametrize(
+    ("row", "gold"),
+    [
+        ({"solution": r"so $\boxed{\frac12}$.", "answer": "2"}, r"\boxed{\frac12}"),
+        ({"answer": "9 * 2 = 18\n#### 18"}, r"\boxed{18}"),
+        ({"answer": 7}, r"\boxed{7}"),
+        ({"answer": None}, None),
+        ({"solution": " "}, None),
+    ],
+)
+def test_gold_of_a_row_is_its_answer_in_a_box(row, gold):
+    assert MathReward().gold(row) == gold
+
+
+@pytest.mark.parametrize("require_thinking", [False, True])
+def test_gold_of_a_row_earns_the_best_score_under_every_requirement(require_thinking):
+    reward = MathReward(require_box=True, require_thinking=require_thinking, several_boxes="none", units="strict")
+    row = {"answer": r"5\text{ cm}"}
+    assert reward([reward.gold(row)], answer=[row["answer"]]) == [1.0]
+
+
 def test_answer_beyond_the_limit_earns_nothing_and_harms_no_other(fresh):
     reward, logged = MathReward(limit_s=1.0), {}
     answers = [r"\boxed{\frac{2}{4}}", rf"\boxed{{{ENDLESS}}}", r"\boxed{0.5}", r"\boxed{2}"]

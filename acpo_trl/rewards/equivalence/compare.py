@@ -5,11 +5,12 @@ Gold comes first: what it leaves open is forgiven in the answer, a hedge in the 
 
 import re
 from collections.abc import Sequence
+from fractions import Fraction
 from functools import partial
 
 from .matching import can_pair_off
 from .objects import Answer, Listing, Matrix, Ordered, Ratio, Relation, Words
-from .policy import Policy
+from .policy import EXACT, Policy
 from .quantities import are_same_numbers, are_same_quantities, are_same_units
 from .real_sets import are_same_sets, pieces
 from .relations import are_equivalent, is_named, value_of
@@ -34,10 +35,10 @@ def is_equal(gold: Answer, answer: Answer, policy: Policy) -> bool:
             return are_same_quantities(gold, answer, policy)
         case Ratio(), Ratio():
             return _are_same_ratios(gold, answer, policy)
-        case Ratio(parts=(a, b)), Quantity():
-            return are_same_numbers(f"({a})/({b})", answer.number, policy)
-        case Quantity(), Ratio(parts=(a, b)):
-            return are_same_numbers(gold.number, f"({a})/({b})", policy)
+        case Ratio(parts=(_, _)), Quantity():
+            return are_same_quantities(_quotient(gold), answer, policy)
+        case Quantity(), Ratio(parts=(_, _)):
+            return are_same_quantities(gold, _quotient(answer), policy)
         case Matrix(), Matrix():
             return len(gold.rows) == len(answer.rows) and all(
                 map(partial(_are_same_in_order, policy=policy), gold.rows, answer.rows)
@@ -92,9 +93,15 @@ def _are_same_ratios(gold: Ratio, answer: Ratio, policy: Policy) -> bool:
     if not are_same_units(gold.unit, answer.unit, policy) or len(gold.parts) != len(answer.parts):
         return False
     if _CLOCK.fullmatch(":".join(gold.parts)):
-        return all(map(partial(are_same_numbers, policy=policy), gold.parts, answer.parts))
+        return all(map(partial(are_same_numbers, policy=EXACT), gold.parts, answer.parts))
     pairs = zip(gold.parts, answer.parts, strict=True)
-    return all(are_same_numbers(f"({a})({answer.parts[0]})", f"({b})({gold.parts[0]})", policy) for a, b in pairs)
+    return all(are_same_numbers(f"({a})({answer.parts[0]})", f"({b})({gold.parts[0]})", EXACT) for a, b in pairs)
+
+
+def _quotient(ratio: Ratio) -> Quantity:
+    """Read a : b as a number."""
+    a, b = ratio.parts
+    return Quantity(f"({a})/({b})", Fraction(1), ratio.unit, False)
 
 
 def _single(answer: Answer) -> Answer:

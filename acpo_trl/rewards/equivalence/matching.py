@@ -19,8 +19,8 @@ def can_pair_off(gold: Sequence[Item], answer: Sequence[Item], is_same: Callable
     partner: dict[int, int] = {}  # of each answer that is taken: the index of its gold item
 
     def place(index: int, tried: set[int]) -> bool:
-        for other, item in enumerate(answer):
-            if other not in tried and is_same(gold[index], item):
+        for other in sorted(range(len(answer)), key=partner.__contains__):  # the free ones first
+            if other not in tried and is_same(gold[index], answer[other]):
                 tried.add(other)
                 if other not in partner or place(partner[other], tried):
                     partner[other] = index

@@ -25,14 +25,18 @@ def are_same_quantities(gold: Quantity, answer: Quantity, policy: Policy) -> boo
     Raises:
         Unreadable, Unbounded: a number has no value that can be computed.
     """
+    if _are_same_angles(gold, answer, policy):
+        return True
+    if not are_same_units(gold.unit, answer.unit, policy):
+        return False
     factors = {answer.multiple / gold.multiple}
     if policy.percent == "lenient" and _may_lack_percent(gold, answer):
         factors.add(Fraction(1))
-    if are_same_units(gold.unit, answer.unit, policy) and any(
-        are_same_numbers(gold.number, answer.number, policy, factor) for factor in factors
-    ):
-        return True
-    # An angle without unit is in radians: 60 degrees are pi/3.
+    return any(are_same_numbers(gold.number, answer.number, policy, factor) for factor in factors)
+
+
+def _are_same_angles(gold: Quantity, answer: Quantity, policy: Policy) -> bool:
+    """Is one of the two in degrees and the other, without unit, in radians? 60 degrees are pi/3."""
     if gold.unit == {"degree"} and not answer.unit and _RADIANS.search(answer.number):
         return are_same_numbers(rf"({gold.number})\pi/180", answer.number, policy)
     if answer.unit == {"degree"} and not gold.unit and _RADIANS.search(gold.number):
