@@ -15,11 +15,13 @@ LAYERS = {
     "sandbox": (set(), set()),
     "turns": (set(), {"torch"}),
     "rollouts": (set(), {"torch"}),
+    "envs": ({"resolve", "rewards", "rollouts", "sandbox"}, set()),
     "mode": (set(), {"torch", "trl"}),
     "rewards": ({"resolve", "sandbox"}, {"latex2sympy2_extended", "math_verify", "mpmath", "sympy"}),
-    "trainer": ({"credit", "mode", "ratio", "resolve", "rewards"}, {"torch", "transformers", "trl"}),
-    "quickstart": ({"rewards", "trainer"}, None),
-    "cli": ({"credit", "mode", "quickstart", "ratio", "resolve", "rewards", "trainer"}, None),
+    "trainer": ({"credit", "mode", "ratio", "resolve", "rewards", "rollouts", "turns"}, {"torch", "transformers", "trl"}),
+    "quickstart": ({"envs", "rewards", "trainer"}, None),
+    "cli": (
+        {"credit", "envs", "mode", "quickstart", "ratio", "resolve", "rewards", "rollouts", "trainer"}, None),,
 }
 STANDARD_LIBRARY = set(__import__("sys").stdlib_module_names)
 

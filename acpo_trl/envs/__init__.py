@@ -1,0 +1,5 @@
+"""Environments for multi-turn agents."""
+
+from .base import Step, StepEnvironment, ToolEnvironment, TurnScore
+
+__all__ = ["Step", "StepEnvironment", "ToolEnvironment", "TurnScore"]
