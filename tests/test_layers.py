@@ -18,10 +18,12 @@ LAYERS = {
     "envs": ({"resolve", "rewards", "rollouts", "sandbox"}, set()),
     "mode": (set(), {"torch", "trl"}),
     "rewards": ({"resolve", "sandbox"}, {"latex2sympy2_extended", "math_verify", "mpmath", "sympy"}),
-    "trainer": ({"credit", "mode", "ratio", "resolve", "rewards", "rollouts", "turns"}, {"torch", "transformers", "trl"}),
+    "trainer": (
+        {"credit", "mode", "ratio", "resolve", "rewards", "rollouts", "turns"},
+        {"torch", "transformers", "trl"},
+    ),
     "quickstart": ({"envs", "rewards", "trainer"}, None),
-    "cli": (
-        {"credit", "envs", "mode", "quickstart", "ratio", "resolve", "rewards", "rollouts", "trainer"}, None),,
+    "cli": ({"credit", "envs", "mode", "quickstart", "ratio", "resolve", "rewards", "rollouts", "trainer"}, None),
 }
 STANDARD_LIBRARY = set(__import__("sys").stdlib_module_names)
 
