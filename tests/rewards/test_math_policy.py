@@ -136,6 +136,7 @@ def test_decimal_within_the_tolerance_is_equal(gold, answer):
         ("3.14", "-3.14"),
         # Neither is written as a decimal.
         ("1000", "1001"),
+        ("100", "101"),
         ("1/3", "333/1000"),
         (r"\sqrt{2}", "99/70"),
         (r"0.\overline{3}", "333/1000"),
@@ -163,6 +164,33 @@ def test_decimal_within_the_tolerance_is_equal(gold, answer):
 )
 def test_tolerance_for_decimals_lets_nothing_else_pass(gold, answer):
     assert grade(gold, answer, Policy(decimal_tolerance=0.01)).score == 0.0
+
+
+@pytest.mark.parametrize(
+    ("gold", "answer", "score"),
+    [
+        # Points, tuples, intervals: brackets and order.
+        ("(1,2)", "1<x<2", 1.0),
+        ("(1,2)", "1,2", 1.0),
+        ("1,2", "(1,2)", 1.0),
+        ("(2,1)", "1,2", 0.0),
+        ("[1,2]", "1,2", 0.0),
+        ("(1,2]", "(1,2)", 0.0),
+        # Words: letters, no synonyms.
+        ("left-handed", r"\text{Left handed}", 1.0),
+        ("increasing", "growing", 0.0),
+        ("1", "one", 0.0),
+        # Choices: the letter.
+        ("C", "Option C", 1.0),
+        ("C", "(C) 12", 1.0),
+        ("(C) 12", "12", 1.0),
+        ("(C) 12", "(B) 12", 0.0),
+        ("C", "12", 0.0),
+        ("C", "A or C", 0.0),
+    ],
+)
+def test_rules_without_option(gold, answer, score):
+    assert grade(gold, answer).score == score
 
 
 def test_verdict_on_a_list_does_not_depend_on_which_value_finds_its_partner_first():
