@@ -132,7 +132,7 @@ def test_think_answer_refuses_tags_it_could_not_find(options, error, message):
         (GOOD, [True]),
         (f"I search twice. {GOOD}{GOOD}", [True, True]),
         (GOOD + '<tool_call>{"name": "search"', [True, False]),
-        ('<tool_call>{"name": "search", "arguments": {}', [False]),
+        ('<tool_call>{"name": "search", "arguments": {}}', [False]),
         (f"<tool_call>{GOOD}", [False, True]),
         ('{"name": "search", "arguments": {}}</tool_call>', [False]),
         ('<tool_call>{"name": "search", "arguments": {}}</tool_call>', [True]),
