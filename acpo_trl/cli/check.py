@@ -12,11 +12,24 @@ from .parse import configure
 from .train import ACPOScriptArguments, make_parser
 
 if TYPE_CHECKING:
-    from .gold import Checked
+    from .gold import Checked, Said
 
 MAX_ROWS_SHOWN = 10
 MAX_CHARACTERS = 70
-HEADER = ("reward", "kind", "level", "weight", "rows", "right", "wrong", "unscored", "raised", "no gold", "seconds")
+HEADER = (
+    "reward",
+    "kind",
+    "level",
+    "weight",
+    "rows",
+    "right",
+    "wrong",
+    "unscored",
+    "unread",
+    "raised",
+    "no gold",
+    "seconds",
+)
 
 
 def run(arguments: list[str], prog: str) -> None:
@@ -94,7 +107,8 @@ def check(reward: Any, rows: Rows) -> "Checked":
 
     from .gold import check_reward
 
-    with tqdm(total=len(rows.prepared), desc=get_callable_name(reward), unit="row", disable=None) as bar:
+    total = len(rows.prepared) * (2 if hasattr(reward, "gold") else 1)
+    with tqdm(total=total, desc=get_callable_name(reward), unit="row", disable=None) as bar:
         return check_reward(reward, *rows, bar.update)
 
 
@@ -114,8 +128,8 @@ def line_of(result: "Checked", weight: float) -> tuple[str, ...]:
     label, count = result.declaration, "{}".format if result.has_gold else lambda number: "-"
     return (
         *(result.name, label.kind, label.level, f"{weight:g}", str(len(result.said))),
-        *(count(len(result.right)), count(len(result.wrong)), str(len(result.unscored)), str(len(result.raised))),
-        *(count(len(result.no_gold)), f"{result.seconds:.1f}"),
+        *(count(len(result.right)), count(len(result.wrong)), str(len(result.unscored)), count(len(result.unread))),
+        *(str(len(result.raised)), count(len(result.no_gold)), f"{result.seconds:.1f}"),
     )
 
 
@@ -129,12 +143,22 @@ def align(table: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def gold_details(result: "Checked") -> Iterator[str]:
-    """Which gold answers a reward did not find right, the gravest first."""
+    """Which gold answers a reward did not find right, the gravest first, and which mean nothing to it."""
+    from .gold import Said
+
     if len(result.no_gold) == len(result.said):
         yield f"\n{result.name}: warning: no row tells a right completion, so nothing was checked."
-    elif result.unscored:
-        yield f"\n{result.name}: warning: rows whose gold answer is not scored teach nothing in training."
-    yield from row_details(result, [*result.raised, *result.wrong, *result.unscored], "not right")
+    yield from row_details(result, [*result.raised, *result.wrong], result.said, "fail on their own gold answer")
+    yield from row_details(
+        result, result.unscored, result.said, "do not score their own gold answer and teach nothing in training"
+    )
+    blank = [Said(own.text, reason=other.reason) for own, other in zip(result.said, result.swapped, strict=True)]
+    yield from row_details(
+        result, result.unread, blank, "score no answer but a copy of the gold one, and teach nothing in training"
+    )
+    yield from row_details(
+        result, result.fooled, result.swapped, "take the gold answer of another row for right, or raise an exception"
+    )
 
 
 def score_details(result: "Checked") -> Iterator[str]:
@@ -144,18 +168,18 @@ def score_details(result: "Checked") -> Iterator[str]:
     if scores:
         found = f"min {min(scores):g}, mean {statistics.fmean(scores):g}, max {max(scores):g}"
     yield f"\n{result.name}: tells no right completions; its scores for the dataset's bare answers: {found}."
-    yield from row_details(result, result.raised, "raised an exception")
+    yield from row_details(result, result.raised, result.said, "raised an exception")
 
 
-def row_details(result: "Checked", indices: Sequence[int], what: str) -> Iterator[str]:
+def row_details(result: "Checked", indices: Sequence[int], said: Sequence["Said"], what: str) -> Iterator[str]:
     """The first of some rows, with completion, score and reason."""
     if indices:
-        yield f"\n{result.name}: {len(indices)} of {len(result.said)} rows {what}:"
+        yield f"\n{result.name}: {len(indices)} of {len(said)} rows {what}:"
     for index in indices[:MAX_ROWS_SHOWN]:
-        said = result.said[index]
-        score = "raised" if said.is_error else "unscored" if said.score is None else f"{said.score:g}"
-        reason = f": {shorten(said.reason)}" if said.reason else ""
-        yield f"  row {index}: {score}: {shorten(said.text or '')!r}{reason}"
+        one = said[index]
+        score = "raised" if one.is_error else "unscored" if one.score is None else f"{one.score:g}"
+        reason = f": {shorten(one.reason)}" if one.reason else ""
+        yield f"  row {index}: {score}: {shorten(one.text or '')!r}{reason}"
     if len(indices) > MAX_ROWS_SHOWN:
         yield f"  and {len(indices) - MAX_ROWS_SHOWN} more"
 

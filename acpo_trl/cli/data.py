@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from datasets import Dataset, IterableDataset, load_dataset
+from datasets.exceptions import DatasetGenerationError
 from transformers import set_seed
 from trl import DatasetMixtureConfig, get_dataset
 
@@ -64,18 +65,36 @@ def load_split(script_args: "ACPOScriptArguments", split: str) -> Rows:
         raise ValueError(f"dataset_name {name!r}: no such file or folder in {Path.cwd()}; correct the path.")
     source: dict[str, Any] = {"path": builder, "data_files": str(path)} if builder else {"path": name}
     if path.is_dir():
+        check_folder(path, name)
         source = {"path": str(path)}
     try:
-        return load_dataset(
+        rows = load_dataset(
             **source, name=script_args.dataset_config, split=split, streaming=script_args.dataset_streaming
         )
+        next(iter(rows), None)  # a stream is opened only now
+        return rows
     except StopIteration:  # what `datasets` lets through for a file without rows
         raise ValueError(f"dataset_name {name!r} is empty: there is nothing to train on; give it rows.") from None
-    except ValueError as error:
+    except (ValueError, DatasetGenerationError) as error:
+        reason = " ".join(str(error.__cause__ or error).split())  # `datasets` spreads it over many lines
         raise ValueError(
-            f"dataset_name {name!r}, split {split!r}: {error}; set dataset_name, dataset_config, dataset_train_split "
-            "or dataset_test_split (a single file is the split 'train')."
+            f"dataset_name {name!r}, split {split!r}: {reason}; correct its files, which need the same columns in each "
+            "row, or set dataset_name, dataset_config, dataset_train_split or dataset_test_split (a single file is the "
+            "split 'train')."
         ) from error
+
+
+def check_folder(path: Path, name: str) -> None:
+    """Raise ValueError for a folder that `load_dataset` cannot read."""
+    if (path / "state.json").exists() or (path / "dataset_dict.json").exists():
+        raise ValueError(
+            f"dataset_name {name!r}: was written by `save_to_disk`, whose files only `load_from_disk` reads; expected "
+            f"files among {list(BUILDERS)}; write it with `to_parquet` or `to_json`."
+        )
+    if not any(file.is_file() for file in path.rglob("*")):
+        raise ValueError(
+            f"dataset_name {name!r}: is an empty folder; expected files among {list(BUILDERS)}; correct the path."
+        )
 
 
 def pick(mixed: dict[str, Rows], split: str) -> Rows:
@@ -104,7 +123,7 @@ def prepare(rows: Rows, script_args: "ACPOScriptArguments", has_chat_template: b
             f"{columns}; set prompt_column to the one with the prompts."
         )
     answer = choose_column(columns, script_args.answer_column, ANSWER_COLUMNS, "answer_column")
-    is_chat = choose_format(script_args, has_chat_template, is_conversation=isinstance(first[prompt], list))
+    is_chat = choose_format(script_args, has_chat_template, is_conversation=is_messages(first[prompt]))
     options = {"column": prompt, "template": script_args.prompt_template}
     if is_chat:
         rows = rows.map(chat_prompt, fn_kwargs={**options, "system_prompt": script_args.system_prompt})
@@ -147,10 +166,15 @@ def choose_format(script_args: "ACPOScriptArguments", has_chat_template: bool, i
     return is_chat
 
 
+def is_messages(prompt: Any) -> bool:
+    """Whether a prompt is a list of chat messages."""
+    return isinstance(prompt, list) and all(isinstance(message, dict) and "role" in message for message in prompt)
+
+
 def chat_prompt(row: dict[str, Any], column: str, template: str | None, system_prompt: str | None) -> dict[str, Any]:
     """The row's prompt as chat messages; a conversation keeps its own system message."""
     prompt = row[column]
-    messages = prompt if isinstance(prompt, list) else [{"role": "user", "content": fill(template, prompt, column)}]
+    messages = prompt if is_messages(prompt) else [{"role": "user", "content": fill(template, prompt, column)}]
     if system_prompt and all(message["role"] != "system" for message in messages):
         messages = [{"role": "system", "content": system_prompt}, *messages]
     return {"prompt": messages}

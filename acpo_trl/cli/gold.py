@@ -34,6 +34,9 @@ class Said:
     is_error: bool = False
 
 
+Scorer = Callable[[list[tuple[Row, str]]], list[Said]]
+
+
 @dataclass(frozen=True)
 class Checked:
     """What a reward said about the rows of a dataset; lists of rows hold their indices."""
@@ -43,6 +46,9 @@ class Checked:
     has_gold: bool
     """Whether it tells which completions deserve the best score; otherwise it got the dataset's bare answers."""
     said: list[Said]
+    """About each row's own completion."""
+    swapped: list[Said]
+    """About the completion of the next row, where that is another one; empty without gold answers."""
     seconds: float
 
     @property
@@ -55,27 +61,45 @@ class Checked:
 
     @property
     def unscored(self) -> list[int]:
-        return self._where(lambda said: said.text is not None and said.score is None and not said.is_error)
+        return self._where(is_unscored)
 
     @property
     def right(self) -> list[int]:
-        return self._where(lambda said: said.score is not None and self._is_best(said.score))
+        return self._where(self._is_best)
 
     @property
     def wrong(self) -> list[int]:
-        return self._where(lambda said: said.score is not None and not self._is_best(said.score))
+        return self._where(lambda said: said.score is not None and not self._is_best(said))
+
+    @property
+    def unread(self) -> list[int]:
+        """Rows that score their own gold answer and no other: it equals its own text, but means nothing."""
+        own = {*self.right, *self.wrong}
+        return [index for index, said in enumerate(self.swapped) if index in own and is_unscored(said)]
+
+    @property
+    def fooled(self) -> list[int]:
+        """Rows for which the gold answer of another row has the best score, or raises an exception."""
+        return [index for index, said in enumerate(self.swapped) if said.is_error or self._is_best(said)]
 
     @property
     def is_fine(self) -> bool:
         """Whether the reward raised nothing and, of its gold answers, got none wrong and scored some."""
         is_blind = bool(self.unscored) and not self.right
-        return not self.raised and not (self.has_gold and (self.wrong or is_blind))
+        has_raised = any(said.is_error for said in (*self.said, *self.swapped))
+        return not has_raised and not (self.has_gold and (self.wrong or is_blind))
 
-    def _is_best(self, score: float) -> bool:
-        return math.isclose(score, 0.0 if self.declaration.kind == "cost" else 1.0, abs_tol=1e-6)
+    def _is_best(self, said: Said) -> bool:
+        best = 0.0 if self.declaration.kind == "cost" else 1.0
+        return said.score is not None and math.isclose(said.score, best, abs_tol=1e-6)
 
     def _where(self, holds: Callable[[Said], bool]) -> list[int]:
         return [index for index, said in enumerate(self.said) if holds(said)]
+
+
+def is_unscored(said: Said) -> bool:
+    """Whether there was a completion and the reward, without an exception, gave it no score."""
+    return said.text is not None and said.score is None and not said.is_error
 
 
 def check_reward(
@@ -85,7 +109,9 @@ def check_reward(
     is_chat: bool,
     progress: Callable[[int], Any] = lambda done: None,
 ) -> Checked:
-    """Let a reward score its own gold answers, or the bare ones of the dataset if it has none.
+    """Let a reward score its own gold answers, and those of other rows; or the dataset's bare ones if it has none.
+
+    An answer may equal its own text although the reward cannot read it: only another answer brings that to light.
 
     Args:
         reward: a reward function or object, sync or async.
@@ -95,19 +121,33 @@ def check_reward(
         progress: gets the number of rows of each batch that is done.
     """
     gold = getattr(reward, "gold", None)
-    said: list[Said] = []
     start = time.perf_counter()
+    golds = [tell(gold or bare_answer, row) for row in sources]
     with closing(asyncio.new_event_loop()) as loop:
         score = partial(call, reward, is_chat=is_chat, loop=loop)
-        for first in range(0, len(rows), BATCH):
-            batch = rows[first : first + BATCH]
-            golds = [tell(gold or bare_answer, row) for row in sources[first : first + BATCH]]
-            given = [(row, told.text) for row, told in zip(batch, golds, strict=True) if told.text is not None]
-            answers = iter(say(score, given) if given else [])
-            said += [told if told.text is None else next(answers) for told in golds]
-            progress(len(batch))
+        said = score_all(score, rows, golds, progress)
+        swapped = score_all(score, rows, swap(golds), progress) if gold else []
     seconds = time.perf_counter() - start
-    return Checked(get_callable_name(reward), declaration_of(reward), gold is not None, said, seconds)
+    return Checked(get_callable_name(reward), declaration_of(reward), gold is not None, said, swapped, seconds)
+
+
+def swap(golds: Sequence[Said]) -> list[Said]:
+    """For each row the completion of the next one, if both rows have one and they differ."""
+    pairs = zip(golds, (*golds[1:], *golds[:1]), strict=True)
+    return [Said(None if mine.text in (None, other.text) else other.text) for mine, other in pairs]
+
+
+def score_all(score: Scorer, rows: Sequence[Row], golds: Sequence[Said], progress: Callable[[int], Any]) -> list[Said]:
+    """What a reward says about the rows' completions, batch by batch; a row without completion stays as it is."""
+    said: list[Said] = []
+    for first in range(0, len(rows), BATCH):
+        batch = golds[first : first + BATCH]
+        pairs = zip(rows[first : first + BATCH], batch, strict=True)
+        given = [(row, gold.text) for row, gold in pairs if gold.text is not None]
+        answers = iter(say(score, given) if given else [])
+        said += [gold if gold.text is None else next(answers) for gold in batch]
+        progress(len(batch))
+    return said
 
 
 def bare_answer(row: Row) -> str:
@@ -124,7 +164,7 @@ def tell(gold: Callable[[Row], str | None], row: Row) -> Said:
         return failure(None, error)
 
 
-def say(score: Callable[[list[tuple[Row, str]]], list[Said]], given: list[tuple[Row, str]]) -> list[Said]:
+def say(score: Scorer, given: list[tuple[Row, str]]) -> list[Said]:
     """What a reward says about rows and completions; after an exception it is asked about each of them alone."""
     try:
         return score(given)

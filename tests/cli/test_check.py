@@ -12,14 +12,29 @@ ROWS = [{"problem": f"{n}+1=", "answer": str(n + 1)} for n in range(12)]
 
 
 class Bracket:
-    """Pays for any even number in brackets; odd ones are not scored, 4 is wrong."""
+    """Pays for the row's number in brackets; odd ones are not scored, 4 is wrong."""
 
     def gold(self, row):
         return f"<{row['solution']}>"
 
     def __call__(self, completions, solution, log_extra, **columns):
         log_extra("bracket_reason", [f"number {number}" for number in solution])
-        return [None if int(number) % 2 else float(number != "4") for number in solution]
+        texts = [completion[-1]["content"] for completion in completions]
+        paid = [float(text == f"<{n}>" and n != "4") for text, n in zip(texts, solution, strict=True)]
+        return [None if int(n) % 2 else score for n, score in zip(solution, paid, strict=True)]
+
+
+def copies(completions, solution, log_extra, **columns):
+    """Knows nothing but copies."""
+    log_extra("copies_reason", ["unreadable gold"] * len(solution))
+    return [1.0 if text[-1]["content"] == right else None for text, right in zip(completions, solution, strict=True)]
+
+
+def anything(completions, **columns):
+    return [1.0 for _ in completions]
+
+
+copies.gold = anything.gold = lambda row: row["solution"]
 
 
 class Even(Bracket):
@@ -57,12 +72,13 @@ def test_table_counts_and_rows_that_are_not_right_follow_gravest_first(write_row
     assert float(found.pop("seconds")) >= 0
     assert found == {
         **{"reward": "Bracket", "kind": "outcome", "level": "trajectory", "weight": "1", "rows": "5"},
-        **{"right": "1", "wrong": "1", "unscored": "3", "raised": "0", "no gold": "0"},
+        **{"right": "1", "wrong": "1", "unscored": "3", "unread": "0", "raised": "0", "no gold": "0"},
     }
-    assert "warning: rows whose gold answer is not scored teach nothing" in out
     assert out.endswith(
-        "Bracket: 4 of 5 rows not right:\n"
+        "Bracket: 1 of 5 rows fail on their own gold answer:\n"
         "  row 3: 0: '<4>': number 4\n"
+        "\n"
+        "Bracket: 3 of 5 rows do not score their own gold answer and teach nothing in training:\n"
         "  row 0: unscored: '<1>': number 1\n"
         "  row 2: unscored: '<3>': number 3\n"
         "  row 4: unscored: '<5>': number 5\n"
@@ -73,6 +89,17 @@ def test_rows_that_tell_no_gold_answer_are_counted_and_pass(write_rows, capsys):
     assert check("--dataset_name", write_rows(*ROWS), "--reward_funcs", f"{__name__}.Even") == 0
     found = cells(capsys.readouterr().out, "Even")
     assert (found["rows"], found["right"], found["no gold"]) == ("12", "5", "7")
+
+
+def test_answers_that_only_equal_themselves_and_rewards_that_take_any_are_shown(write_rows, capsys):
+    names = [f"{__name__}.copies", f"{__name__}.anything"]
+    assert check("--dataset_name", write_rows(*ROWS[:2]), "--reward_funcs", *names) == 0
+    out = capsys.readouterr().out
+    assert cells(out, "copies")["unread"] == "2"
+    assert "2 of 2 rows score no answer but a copy of the gold one, and teach nothing in training:\n" in out
+    assert "  row 0: unscored: '1': unreadable gold\n" in out
+    assert "anything: 2 of 2 rows take the gold answer of another row for right" in out
+    assert "  row 0: 1: '2'\n" in out
 
 
 def test_function_without_gold_answers_is_only_reported(write_rows, capsys):
@@ -135,6 +162,22 @@ def test_command_alone_prints_its_usage(capsys):
     with pytest.raises(SystemExit):
         run([], "acpo-trl rewards")
     assert capsys.readouterr().out.startswith("usage: acpo-trl rewards check --config FILE.yaml [--num_rows N]")
+
+
+def test_programs_are_checked_on_a_dataset_like_humaneval(write_rows, capsys):
+    row = {
+        "prompt": "def double(n):\n    # Give twice n.\n",
+        "entry_point": "double",
+        "canonical_solution": "    return 2 * n\n",
+        "test": "def check(candidate):\n    assert candidate(3) == 6\n",
+    }
+    bad = {**row, "canonical_solution": "    return n\n"}
+    options = ["--dataset_name", write_rows(row, bad), "--prompt_template", "Complete this function:\n{prompt}"]
+    entry = '{"name": "code", "options": {"sandbox": "process"}}'
+    assert check(*options, "--reward_funcs", entry) == 1
+    out = capsys.readouterr().out
+    assert (cells(out, "code")["right"], cells(out, "code")["wrong"]) == ("1", "1")
+    assert "  row 1: 0: '```python def double(n): # Give twice n." in out and ": wrong_answer" in out
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ import gzip
 import json
 
 import pytest
-from datasets import Dataset, IterableDataset, load_dataset
+from datasets import Dataset, DatasetDict, IterableDataset, load_dataset
 from trl import DatasetMixtureConfig
 
 from acpo_trl.cli.data import load_splits, prepare
@@ -96,6 +96,40 @@ def test_empty_dataset_is_an_error(tmp_path, text, streaming):
         load(str(path), dataset_streaming=streaming)
 
 
+@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize(
+    ("line", "reason"), [('{"problem": oops}', "JSON parse error: Invalid value"), ('{"problem": ', "Expected object")]
+)
+def test_broken_line_is_told_in_one_line(tmp_path, line, reason, streaming):
+    path = tmp_path / "rows.jsonl"
+    path.write_text(f'{{"problem": "1+1="}}\n{line}\n{{"problem": "1+2="}}\n')
+    with pytest.raises(ValueError, match=rf"rows\.jsonl', split 'train': {reason}.*; correct its files") as refusal:
+        load(str(path), dataset_streaming=streaming)
+    assert "\n" not in str(refusal.value)
+
+
+def test_files_of_different_columns_are_told_in_one_line(write_rows, tmp_path):
+    write_rows(ROW, name="data/train-0.jsonl")
+    write_rows({"text": "1+1="}, name="data/train-1.jsonl")
+    with pytest.raises(ValueError, match=r"data', split 'train': .*text.*which need the same columns") as refusal:
+        load(str(tmp_path / "data"))
+    assert "\n" not in str(refusal.value)
+
+
+def test_folder_of_save_to_disk_says_how_to_write_it(tmp_path):
+    Dataset.from_list([ROW]).save_to_disk(tmp_path / "one")
+    DatasetDict({"train": Dataset.from_list([ROW])}).save_to_disk(tmp_path / "more")
+    for name in ("one", "more"):
+        with pytest.raises(ValueError, match=rf"{name}': was written by `save_to_disk`.*write it with `to_parquet`"):
+            load(str(tmp_path / name))
+
+
+def test_empty_folder_is_an_error(tmp_path):
+    (tmp_path / "empty" / "inner").mkdir(parents=True)
+    with pytest.raises(ValueError, match=r"empty': is an empty folder; expected files among \['\.json', '\.jsonl'"):
+        load(str(tmp_path / "empty"))
+
+
 def test_unknown_split_lists_the_splits(write_rows):
     with pytest.raises(ValueError, match=r"Unknown split \"tset\".*\['train'\].*dataset_test_split"):
         load(write_rows(ROW), evaluate=True, dataset_test_split="tset")
@@ -137,6 +171,12 @@ def test_named_columns_win_over_usual_ones_and_nothing_is_lost():
     assert row == {"prompt": "1+1=", "text": "1+1=", "original_solution": "one and one is two", "solution": "2"}
 
 
+def test_columns_of_a_programming_task_are_kept_beside_a_template():
+    row = {"prompt": "def f():\n", "test": "assert f()", "entry_point": "f", "canonical_solution": "    return 1\n"}
+    (found,) = prepared(row, prompt_template="Complete this function:\n{prompt}")
+    assert found == {**row, "prompt": [{"role": "user", "content": "Complete this function:\ndef f():\n"}]}
+
+
 def test_solution_is_preferred_to_answer():
     (row,) = prepared({"problem": "1+1=", "solution": "2", "answer": "two"})
     assert (row["solution"], row["answer"]) == ("2", "two")
@@ -149,6 +189,11 @@ def test_solution_is_preferred_to_answer():
         (ROW, {"answer_column": "gold"}, r"answer_column 'gold': no such column; expected one of \['problem'"),
         ({"text": "x"}, {}, r"none of the columns \['prompt', 'problem', 'question'\]; its columns are \['text'\]"),
         ({"prompt": 7}, {}, "prompt column 'prompt' has the value 7; expected text"),
+        (
+            {"prompt": ["1+1=", "2+2="]},
+            {},
+            r"'prompt' has the value \['1\+1=', '2\+2='\]; expected text or a list of ch",
+        ),
         (ROW, {"system_prompt": "x", "prompt_format": "text"}, "system_prompt: plain-text prompts have no system"),
         ({"prompt": [{"role": "user", "content": "x"}]}, {"prompt_template": "{prompt}"}, "holds chat messages"),
         ({"prompt": [{"role": "user", "content": "x"}]}, {"prompt_format": "text"}, "holds chat messages"),

@@ -41,7 +41,7 @@ def test_every_gold_answer_is_right_in_batches():
     echo, done = Echo(), []
     checked = check_reward(echo, ROWS, progress=done.append)
     assert checked.right == list(range(BATCH + 3)) and checked.is_fine
-    assert echo.sizes == done == [BATCH, 3]
+    assert echo.sizes == done == [BATCH, 3] * 2  # its own answers, then those of other rows
     assert checked.said[1].text == "**2**" and checked.said[1].reason == "level 1"
 
 
@@ -107,6 +107,25 @@ def test_best_score_of_a_cost_is_zero():
 
     checked = check_reward(Length(), [ROWS[0], {**ROWS[1], "solution": "long"}])
     assert (checked.right, checked.wrong) == ([0], [1])
+
+
+def test_gold_answer_that_equals_its_own_text_only_is_unread():
+    def literal(completions, solution, **columns):
+        return [1.0 if text == right else None for text, right in zip(completions, solution, strict=True)]
+
+    literal.gold = lambda row: row["solution"]
+    checked = check_reward(literal, ROWS[:2])
+    assert (checked.right, checked.unread, checked.fooled) == ([0, 1], [0, 1], []) and checked.is_fine
+
+
+def test_reward_that_takes_any_answer_is_found_out():
+    def generous(completions, **columns):
+        return [1.0 for _ in completions]
+
+    generous.gold = lambda row: row["solution"]
+    rows = [{"prompt": "a", "solution": text} for text in ("1", "1", "2", "3")]
+    # Row 0 has the answer of the row behind it.
+    assert check_reward(generous, rows).fooled == [1, 2, 3]
 
 
 def test_gold_sees_the_prompt_of_the_dataset():

@@ -192,3 +192,20 @@ def test_column_that_trl_fills_itself_is_refused(name):
     check_arguments(["a/reward-model"], ["prompt", name])
     with pytest.raises(ValueError, match=rf"dataset columns \['{name}'\]: TRL passes arguments of these names"):
         check_arguments([words], ["prompt", name])
+
+
+def test_built_in_reward_names_the_columns_it_needs():
+    check_arguments([MathReward()], ["prompt", "solution"])
+    with pytest.raises(
+        ValueError, match=r"reward 'math': no gold answers among .*'gold'.* answer_column names as 'sol"
+    ):
+        check_arguments([MathReward()], ["prompt", "gold"])
+
+
+def test_missing_sandbox_is_told_in_one_line(monkeypatch):
+    def check(columns):
+        raise RuntimeError("bwrap is not installed")
+
+    monkeypatch.setattr(judge, "check", check, raising=False)
+    with pytest.raises(ValueError, match=r"^bwrap is not installed$"):
+        check_arguments([judge], ["prompt"])

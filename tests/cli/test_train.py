@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from acpo_trl.cli.parse import parse
-from acpo_trl.cli.train import main, make_parser, run, save
+from acpo_trl.cli.train import main, make_parser, prepare, run, save
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -127,6 +127,17 @@ def test_every_method_config_trains(arguments, tmp_path, method):
     train(arguments, "--config", str(method), "--reward_funcs", f"{__name__}.spread", *options)
     history = json.loads((tmp_path / "run" / "trainer_state.json").read_text())["log_history"]
     assert history[0]["grad_norm"] > 0 and history[1]["step"] == 2
+
+
+def test_run_takes_a_dataset_like_humaneval_and_weights_of_entries(arguments, write_rows, tmp_path):
+    row = {"prompt": "def one():\n", "entry_point": "one", "test": "assert one() == 1", "canonical_solution": "x"}
+    code = {"name": "code", "weight": 2.0, "options": {"sandbox": "process"}}
+    options = ["--prompt_template", "Complete: {prompt}", "--max_steps", "1", "--save_strategy", "no"]
+    funcs = ["--reward_funcs", json.dumps(code), f"{__name__}.spread"]
+    trainer, _ = prepare(*parse(make_parser, [*arguments, "--dataset_name", write_rows(row, row), *options, *funcs]))
+    assert trainer.args.reward_weights == [2.0, 1.0]
+    trainer.train()
+    assert trainer.state.log_history[0]["rewards/code/mean"] == 0.0
 
 
 @pytest.mark.slow
