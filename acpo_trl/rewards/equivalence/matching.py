@@ -12,7 +12,7 @@ def can_pair_off(gold: Sequence[Item], answer: Sequence[Item], is_same: Callable
     To take the first free partner is not enough: forgiveness is not transitive. `5` may be `5 cm` and `5 m`, so with
     `5 cm` still to come it has to take `5 m`.
 
-    Source: H. W. Kuhn, The Hungarian method for the assignment problem (1955), for a graph without weights.
+    Source: augmenting paths; C. Berge, Two theorems in graph theory (1957).
     """
     if len(gold) != len(answer):
         return False
