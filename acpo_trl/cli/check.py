@@ -144,21 +144,19 @@ def align(table: Sequence[Sequence[str]]) -> Iterator[str]:
 
 def gold_details(result: "Checked") -> Iterator[str]:
     """Which gold answers a reward did not find right, the gravest first, and which mean nothing to it."""
-    from .gold import Said
-
     if len(result.no_gold) == len(result.said):
         yield f"\n{result.name}: warning: no row tells a right completion, so nothing was checked."
-    yield from row_details(result, [*result.raised, *result.wrong], result.said, "fail on their own gold answer")
-    yield from row_details(
-        result, result.unscored, result.said, "do not score their own gold answer and teach nothing in training"
-    )
-    blank = [Said(own.text, reason=other.reason) for own, other in zip(result.said, result.swapped, strict=True)]
-    yield from row_details(
-        result, result.unread, blank, "score no answer but a copy of the gold one, and teach nothing in training"
-    )
-    yield from row_details(
-        result, result.fooled, result.swapped, "take the gold answer of another row for right, or raise an exception"
-    )
+    pairs = list(zip(result.said, result.swapped, strict=True))
+    errors = [other if other.is_error else own for own, other in pairs]
+    blank = [replace(own, score=None, reason=other.reason) for own, other in pairs]
+    for indices, said, what in (
+        (result.raised, errors, "raised an exception"),
+        (result.wrong, result.said, "do not give their own gold answer the best score"),
+        (result.unscored, result.said, "do not score their own gold answer and teach nothing in training"),
+        (result.unread, blank, "score no answer but a copy of the gold one and teach nothing in training"),
+        (result.fooled, result.swapped, "give the gold answer of the next row the best score too"),
+    ):
+        yield from row_details(result, indices, said, what)
 
 
 def score_details(result: "Checked") -> Iterator[str]:

@@ -53,7 +53,8 @@ class Checked:
 
     @property
     def raised(self) -> list[int]:
-        return self._where(lambda said: said.is_error)
+        both = zip(self.said, self.swapped or self.said, strict=True)
+        return [index for index, (own, other) in enumerate(both) if own.is_error or other.is_error]
 
     @property
     def no_gold(self) -> list[int]:
@@ -79,15 +80,14 @@ class Checked:
 
     @property
     def fooled(self) -> list[int]:
-        """Rows for which the gold answer of another row has the best score, or raises an exception."""
-        return [index for index, said in enumerate(self.swapped) if said.is_error or self._is_best(said)]
+        """Rows for which the gold answer of another row has the best score."""
+        return [index for index, said in enumerate(self.swapped) if self._is_best(said)]
 
     @property
     def is_fine(self) -> bool:
         """Whether the reward raised nothing and, of its gold answers, got none wrong and scored some."""
         is_blind = bool(self.unscored) and not self.right
-        has_raised = any(said.is_error for said in (*self.said, *self.swapped))
-        return not has_raised and not (self.has_gold and (self.wrong or is_blind))
+        return not self.raised and not (self.has_gold and (self.wrong or is_blind))
 
     def _is_best(self, said: Said) -> bool:
         best = 0.0 if self.declaration.kind == "cost" else 1.0

@@ -75,7 +75,7 @@ def test_table_counts_and_rows_that_are_not_right_follow_gravest_first(write_row
         **{"right": "1", "wrong": "1", "unscored": "3", "unread": "0", "raised": "0", "no gold": "0"},
     }
     assert out.endswith(
-        "Bracket: 1 of 5 rows fail on their own gold answer:\n"
+        "Bracket: 1 of 5 rows do not give their own gold answer the best score:\n"
         "  row 3: 0: '<4>': number 4\n"
         "\n"
         "Bracket: 3 of 5 rows do not score their own gold answer and teach nothing in training:\n"
@@ -96,9 +96,9 @@ def test_answers_that_only_equal_themselves_and_rewards_that_take_any_are_shown(
     assert check("--dataset_name", write_rows(*ROWS[:2]), "--reward_funcs", *names) == 0
     out = capsys.readouterr().out
     assert cells(out, "copies")["unread"] == "2"
-    assert "2 of 2 rows score no answer but a copy of the gold one, and teach nothing in training:\n" in out
+    assert "2 of 2 rows score no answer but a copy of the gold one and teach nothing in training:\n" in out
     assert "  row 0: unscored: '1': unreadable gold\n" in out
-    assert "anything: 2 of 2 rows take the gold answer of another row for right" in out
+    assert "anything: 2 of 2 rows give the gold answer of the next row the best score too" in out
     assert "  row 0: 1: '2'\n" in out
 
 

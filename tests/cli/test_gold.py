@@ -128,6 +128,17 @@ def test_reward_that_takes_any_answer_is_found_out():
     assert check_reward(generous, rows).fooled == [1, 2, 3]
 
 
+def test_exception_for_the_answer_of_another_row_counts():
+    def fussy(completions, solution, **columns):
+        if completions != solution:
+            raise KeyError(completions[0])
+        return [1.0 for _ in completions]
+
+    fussy.gold = lambda row: row["solution"]
+    checked = check_reward(fussy, ROWS[:2])
+    assert (checked.right, checked.raised) == ([0, 1], [0, 1]) and not checked.is_fine
+
+
 def test_gold_sees_the_prompt_of_the_dataset():
     class Continuing:
         def gold(self, row):
