@@ -1,22 +1,30 @@
 """Episodes as a batch: TRL's rollout dictionary, or padded tensors."""
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from .episode import Episode
+from .episode import Episode, Segment
 
 
-def to_rollout(episodes: Sequence[Episode]) -> dict[str, Any]:
+def to_rollout(episodes: Sequence[Episode], eos_token_id: int | None = None) -> dict[str, Any]:
     """Give what a `rollout_func` of TRL returns.
 
     Beside TRL's keys (`prompt_ids`, `completion_ids`, `logprobs`, `env_mask`) it has fields for the trainer and for
     reward functions, one entry for each episode: `turn_ids` (T), `num_turns`, `turn_rewards` (K dictionaries by kind),
     `episode_rewards` (by kind), `state_keys` (K), `observations` (K), `messages` (of the completion), `stop_reason`,
-    `is_truncated`, `episode_info`.
+    `is_truncated`, `cut_turns` (K), `episode_info`.
+
+    Args:
+        episodes: N episodes.
+        eos_token_id: closes, as a token that nobody sampled, episodes that have no token or that end with another one
+            although no limit cut them off; TRL takes a completion without it for a truncated one.
     """
+    if eos_token_id is not None:
+        episodes = [_closed(episode, eos_token_id) for episode in episodes]
     log_probs = [episode.log_probs for episode in episodes]
     has_log_probs = any(row is not None for row in log_probs)
     return {
@@ -35,8 +43,16 @@ def to_rollout(episodes: Sequence[Episode]) -> dict[str, Any]:
         "messages": [episode.messages for episode in episodes],
         "stop_reason": [episode.stop_reason for episode in episodes],
         "is_truncated": [episode.is_truncated for episode in episodes],
+        "cut_turns": [[turn.is_cut for turn in episode.turns] for episode in episodes],
         "episode_info": [episode.info for episode in episodes],
     }
+
+
+def _closed(episode: Episode, eos_token_id: int) -> Episode:
+    ids = episode.completion_ids
+    if ids and (episode.is_truncated or ids[-1] == eos_token_id):
+        return episode
+    return dataclasses.replace(episode, segments=[*episode.segments, Segment("forced", [eos_token_id])])
 
 
 def _or_nan(row: list[float] | None, episode: Episode) -> list[float]:

@@ -30,6 +30,8 @@ class Turn:
     """In nats, one for each token; None for a token that the sampler did not score."""
     finish_reason: str = "stop"
     """`stop`, or `length` if a limit cut the turn off."""
+    is_cut: bool = False
+    """Whether tokens sampled behind a stop string were dropped."""
     rewards: dict[str, float | None] = field(default_factory=dict)
     """By kind; None is unscored."""
     state_key: str | None = None

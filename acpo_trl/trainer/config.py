@@ -1,11 +1,17 @@
 """ACPOConfig: GRPOConfig plus the choice of credit, checked before anything is loaded."""
 
 import dataclasses
+import inspect
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
+from torch import Tensor
 from trl import GRPOConfig
 
+from ..advantages import TURN_ESTIMATORS
 from ..credit import CREDIT_RULES, Gate
 from ..resolve import resolve
 from .guard import ON_REWARD_ERROR
@@ -36,11 +42,19 @@ class ACPOConfig(GRPOConfig):
         credit_normalization (`str`, *optional*, defaults to `"none"`):
             `"none"`, or `"sign"` to divide the credit by its mean over the tokens of each advantage sign, taken over
             the micro-batch of all processes.
+        turn_estimator (`str`, *optional*):
+            Give each turn of a completion its own advantage: `"outcome"`, `"process"`, `"local"`, or the dotted path of
+            a function `(turns, **options) -> advantages` (completions, turns), for rewards of the kind `outcome`; the
+            other kinds have theirs (docs/concepts/turns.md). By default all tokens of a completion share TRL's.
+        turn_estimator_options (`dict`, *optional*):
+            Options of the turn estimator, such as `{"gamma": 0.95}`.
         on_reward_error (`str`, *optional*, defaults to `"raise"`):
             What an exception in a reward function does: `"raise"` stops the run, `"none"` leaves the completions that
             cause it unscored. Where the judge failed (`JudgeError`, `ConnectionError`, `TimeoutError`), completions are
             unscored either way.
     """
+
+    _VALID_DICT_FIELDS = [*GRPOConfig._VALID_DICT_FIELDS, "turn_estimator_options"]  # noqa: RUF012  TRL's attribute
 
     credit_rule: str = field(
         default="acpo",
@@ -59,6 +73,16 @@ class ACPOConfig(GRPOConfig):
             "processes.",
             "choices": list(CREDIT_NORMALIZATIONS),
         },
+    )
+    turn_estimator: str | None = field(
+        default=None,
+        metadata={
+            "help": "Give each turn its own advantage: 'outcome', 'process', 'local', or the dotted path of a function "
+            "(turns, **options) -> advantages."
+        },
+    )
+    turn_estimator_options: dict[str, Any] | str | None = field(
+        default=None, metadata={"help": "Options of the turn estimator as a JSON object, such as '{\"gamma\": 0.95}'."}
     )
     on_reward_error: str = field(
         default="raise",
@@ -91,6 +115,30 @@ def with_credit_defaults(args: GRPOConfig) -> GRPOConfig:
             setattr(args, name, getattr(args, name, getattr(ACPOConfig, name)))
         check_credit(args)
     return args
+
+
+def turn_estimator_of(args: GRPOConfig) -> Callable[..., Tensor] | None:
+    """The configured turn estimator with its options bound, or None.
+
+    Raises:
+        ValueError: an unknown name, something that is no function, or options it does not take.
+    """
+    options = args.turn_estimator_options or {}
+    if args.turn_estimator is None:
+        if options:
+            raise ValueError(f"turn_estimator_options {options!r}: there is no turn_estimator to take them; set one.")
+        return None
+    estimator = resolve(args.turn_estimator, TURN_ESTIMATORS, "turn_estimator")
+    if not callable(estimator):
+        raise ValueError(f"turn_estimator {args.turn_estimator!r}: is no function; expected (turns, **options).")
+    try:
+        inspect.signature(estimator).bind(None, **options)
+    except TypeError as error:
+        raise ValueError(
+            f"turn_estimator_options {options!r}: {args.turn_estimator!r} does not take them ({error}); expected "
+            f"keywords of {inspect.signature(estimator)}."
+        ) from error
+    return partial(estimator, **options)
 
 
 def gate_of(args: GRPOConfig) -> Gate:
@@ -127,6 +175,7 @@ def check_credit(args: GRPOConfig) -> None:
             f"credit_normalization {args.credit_normalization!r}: no such normalization; expected one of "
             f"{list(CREDIT_NORMALIZATIONS)}."
         )
+    turn_estimator_of(args)
     if args.on_reward_error not in ON_REWARD_ERROR:
         raise ValueError(
             f"on_reward_error {args.on_reward_error!r}: no such choice; expected one of {list(ON_REWARD_ERROR)}."

@@ -2,35 +2,37 @@
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from torch import nn
 from trl.trainer.grpo_trainer import get_callable_name, is_async_callable
 
 from ..rewards.declare import KINDS, JudgeError, declaration_of
+from ..rollouts.view import TurnView
+from .scores import MAX_SHOWN, RewardResultError, Scores, check_scores, check_turn_scores
 
 logger = logging.getLogger(__name__)
 
 ON_REWARD_ERROR = ("raise", "none")
 JUDGE_ERRORS = (JudgeError, ConnectionError, TimeoutError)
 MAX_JUDGE_FAILURES = 3  # in a row: a judge that is down is not asked again for each completion left
-MAX_SHOWN = 200
 _WHOLE_BATCH = ("trainer_state", "log_extra", "log_metric")
 
 Batch = dict[str, Any]
-Scores = list[float | None]
+
 T = TypeVar("T")
 
 
-def guard(reward_funcs: Any, on_error: str) -> list[Any]:
-    """The reward functions of a trainer, guarded; reward models and their names stay as they are."""
-    functions = reward_funcs if isinstance(reward_funcs, list) else [] if reward_funcs is None else [reward_funcs]
+def guard(functions: Sequence[Any], on_error: str) -> list[Any]:
+    """The reward functions of a trainer, guarded; reward models stay as they are."""
     return [_guarded(function, on_error) for function in functions]
 
 
 def _guarded(function: Any, on_error: str) -> Any:
     if isinstance(function, str | nn.Module) or not callable(function):
+        return function
+    if isinstance(function, GuardedReward):
         return function
     return (AsyncGuardedReward if is_async_callable(function) else GuardedReward)(function, on_error)
 
@@ -42,6 +44,9 @@ class GuardedReward:
     "none", or if the judge failed (`JudgeError`, `ConnectionError`, `TimeoutError`), the completions are scored one by
     one, and those that fail stay unscored. A result that is no list of one number or None per completion always stops
     the run.
+
+    A function for turns gets `turns` too, the `TurnView`s of each completion, and gives a list for each completion. TRL
+    is given the sum over its scored turns.
     """
 
     def __init__(self, function: Callable[..., Any], on_error: str) -> None:
@@ -50,6 +55,10 @@ class GuardedReward:
         self.__name__ = f"{name}_reward" if name in KINDS else name  # the log has `rewards/<kind>/mean` of its own
         self.__wrapped__ = function
         self.declaration = declaration_of(function)
+        self.views: list[list[TurnView]] = []
+        """The turns of the completions that are about to be scored; set by the trainer."""
+        self.turn_scores: list[Scores] | None = None
+        """What a function for turns said about each of them."""
 
     def __call__(self, **batch: Any) -> Scores:
         return _run(self._score(batch))
@@ -59,6 +68,8 @@ class GuardedReward:
 
     async def _score(self, batch: Batch) -> Scores:
         size = len(batch["completions"])
+        if self.declaration.level == "turn":
+            batch = {**batch, "turns": self.views}
         try:
             scores, evidence = await self._score_rows(batch, size)
         except RewardResultError:
@@ -72,12 +83,21 @@ class GuardedReward:
                 ) from error
         for column, values in evidence.items():
             batch["log_extra"](column, values)
-        return scores
+        if self.declaration.level == "trajectory":
+            return scores
+        self.turn_scores = [
+            [None] * len(turns) if row is None else row for row, turns in zip(scores, self.views, strict=True)
+        ]
+        return [_total(row) for row in self.turn_scores]
 
-    async def _score_rows(self, batch: Batch, size: int) -> tuple[Scores, dict[str, list]]:
+    async def _score_rows(self, batch: Batch, size: int) -> tuple[list[Any], dict[str, list]]:
         evidence: dict[str, list] = defaultdict(list)
         log_extra = lambda column, values: evidence[column].extend(values)  # noqa: E731  kept back: the call may fail
-        scores = check_scores(await self._call({**batch, "log_extra": log_extra}), size, self.__name__)
+        result = await self._call({**batch, "log_extra": log_extra})
+        if self.declaration.level == "turn":
+            scores: list[Any] = check_turn_scores(result, [len(turns) for turns in batch["turns"]], self.__name__)
+        else:
+            scores = check_scores(result, size, self.__name__)
         for column, values in evidence.items():
             if len(values) != size:
                 raise RewardResultError(
@@ -86,8 +106,8 @@ class GuardedReward:
                 )
         return scores, evidence
 
-    async def _score_one_by_one(self, batch: Batch, size: int) -> tuple[Scores, dict[str, list]]:
-        scores: Scores = [None] * size
+    async def _score_one_by_one(self, batch: Batch, size: int) -> tuple[list[Any], dict[str, list]]:
+        scores: list[Any] = [None] * size
         evidence: dict[str, list] = defaultdict(lambda: [None] * size)
         failures_in_a_row = 0
         for row in range(size):
@@ -142,32 +162,9 @@ class AsyncGuardedReward(GuardedReward):
         return await self.function(**batch)
 
 
-class RewardResultError(ValueError):
-    """A reward function returned or logged something else than one value for each completion."""
-
-
-def check_scores(result: Any, size: int, name: str) -> Scores:
-    """`result` as a list of `size` numbers or None.
-
-    Raises:
-        RewardResultError: it is something else.
-    """
-    expected = f"expected a list of {size} numbers, or None where it cannot tell, one for each completion."
-    if isinstance(result, str | bytes | dict) or not hasattr(result, "__iter__"):
-        raise RewardResultError(f"reward function {name!r} returned {_short(result)}; {expected}")
-    scores = list(result)
-    if len(scores) != size:
-        raise RewardResultError(f"reward function {name!r} returned {len(scores)} rewards; {expected}")
-    for row, score in enumerate(scores):
-        if score is None:
-            continue
-        try:
-            scores[row] = score.__float__()  # not float(score), which reads text
-        except (AttributeError, TypeError, ValueError, RuntimeError):
-            raise RewardResultError(
-                f"reward function {name!r} returned {_short(score)} for completion {row}; {expected}"
-            ) from None
-    return scores
+def _total(turns: Scores) -> float | None:
+    scored = [score for score in turns if score is not None]
+    return sum(scored) if scored else None
 
 
 def _run(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -185,7 +182,3 @@ def _row_of(batch: Batch, row: int) -> Batch:
 
 def _shown(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
-
-
-def _short(value: Any) -> str:
-    return f"the {type(value).__name__} {repr(value)[:MAX_SHOWN]}"

@@ -7,8 +7,6 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from trl import GRPOConfig
 
-from ..rewards.declare import declaration_of
-
 
 class CreditedInputs(dict[str, Any]):
     """A copy of a batch that knows whether the loss read the advantages after credit was given.
@@ -61,17 +59,9 @@ def check_dataset(dataset: Any, name: str, needs_prompts: bool) -> None:
 
 
 def check_reward_funcs(reward_funcs: Any, dataset: Any) -> None:
-    """Raise ValueError for a reward that cannot work with the dataset's columns, or one for turns.
-
-    A reward with a method `check` is asked itself.
-    """
+    """Let each reward that has a method `check` refuse a dataset that lacks its columns."""
     columns = getattr(dataset, "column_names", None)
     for function in reward_funcs if isinstance(reward_funcs, list) else [reward_funcs]:
-        if declaration_of(function).level == "turn":
-            raise ValueError(
-                f"reward function {getattr(function, '__name__', function)!r} is declared with level='turn': this "
-                "trainer gives credit to whole completions only; expected level='trajectory'."
-            )
         if isinstance(columns, list) and hasattr(function, "check"):
             function.check(columns)
 

@@ -1,12 +1,13 @@
 """Rewards of a generation batch by kind: outcome, format, cost, process."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from trl.trainer.utils import nanstd
 
+from ..advantages import TurnRewards
 from ..rewards.declare import KINDS
 
 
@@ -30,6 +31,43 @@ class RewardTable(NamedTuple):
                 ours = weighted[:, columns]
                 table[kind] = ours.nansum(dim=1).masked_fill(ours.isnan().all(dim=1), torch.nan)
         return table
+
+    def weights_by_kind(self) -> dict[str, float]:
+        """Sum of the absolute weights of each kind's functions."""
+        return {
+            kind: sum(abs(w) for w, name in zip(self.weights.tolist(), self.kinds, strict=True) if name == kind)
+            for kind in KINDS
+            if kind in self.kinds
+        }
+
+    def by_turn(
+        self, turn_scores: Mapping[int, Tensor], num_turns: Tensor, num_generations: int
+    ) -> dict[str, TurnRewards]:
+        """Rewards of each kind on turns, (N, K): weighted by function, divided by the kind's weight.
+
+        A reward of the whole completion is one of its last turn.
+
+        Args:
+            turn_scores: (N, K), NaN where unscored, for each function that scores turns.
+            num_turns: (N,).
+            num_generations: completions in a group.
+        """
+        width = max(int(num_turns.max()), 1)
+        scores = torch.full((len(num_turns), width, len(self.kinds)), torch.nan, device=num_turns.device)
+        rows = torch.arange(len(num_turns), device=num_turns.device)
+        for index in range(len(self.kinds)):
+            if index in turn_scores:
+                scores[:, :, index] = turn_scores[index][:, :width]
+            else:
+                scores[rows, (num_turns - 1).clamp(min=0), index] = self.rewards[:, index]
+        scores.masked_fill_(self.rewards.isnan().all(dim=1).view(-1, 1, 1), torch.nan)
+        tables = {}
+        for kind, total in self.weights_by_kind().items():
+            where = [index for index, name in enumerate(self.kinds) if name == kind]
+            ours = scores[:, :, where] * self.weights[where] / (total or 1.0)
+            values = ours.nansum(dim=2).masked_fill(ours.isnan().all(dim=2), torch.nan)
+            tables[kind] = TurnRewards(values, num_turns, num_generations)
+        return tables
 
 
 def kind_metrics(table: RewardTable, num_generations: int) -> dict[str, float]:

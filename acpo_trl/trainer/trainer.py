@@ -15,20 +15,18 @@ from ..credit.blend import check_credit, mix, normalize_by_sign
 from ..mode import ModeReading, watch_mode
 from ..ratio import gspo_token_old_log_probs
 from ..resolve import resolve
-from ..rewards.declare import declaration_of
 from .card import annotate_card
-from .completions import align_extra_columns, forget_rows, keep_extra_columns, number_rows, write_used
-from .config import ACPOConfig, gate_of, with_credit_defaults
-from .guard import guard
-from .inputs import CreditedInputs, check_dataset, check_enough_prompts, check_model, check_reward_funcs, check_rewards
-from .kinds import RewardTable, kind_metrics
+from .completions import forget_rows, number_rows, write_used
+from .config import ACPOConfig, gate_of, turn_estimator_of, with_credit_defaults
+from .environment import environment_rewards, with_environment
+from .inputs import CreditedInputs, check_dataset, check_enough_prompts, check_model, check_reward_funcs
 from .metrics import credit_metrics
-from .resume import ExactResume
+from .scoring import ScoredTurns
 
 logger = logging.getLogger(__name__)
 
 
-class ACPOTrainer(ExactResume):
+class ACPOTrainer(ScoredTurns):
     """GRPOTrainer with asymmetric token credit (ACPO, arXiv:2607.03126).
 
     Takes the arguments of [`~trl.GRPOTrainer`] in the same order; `args` is an [`ACPOConfig`] (a `GRPOConfig` is taken
@@ -92,17 +90,19 @@ class ACPOTrainer(ExactResume):
             args = ACPOConfig(f"{name.split('/')[-1]}-ACPO")
         args = with_credit_defaults(args)
         self.credit_rule = resolve(args.credit_rule, CREDIT_RULES, "credit_rule")
+        self.turn_estimator = turn_estimator_of(args)
         self._gate = gate_of(args)
         self._crediting: tuple[CreditedInputs, ModeReading] | None = None
         self._num_generated = 0
         if train_dataset is not None:
             check_dataset(train_dataset, "train_dataset", needs_prompts=environment_factory is None)
-        guarded = guard(reward_funcs, args.on_reward_error)
         if rollout_func is None:  # which may bring columns of its own
             check_reward_funcs(reward_funcs, train_dataset)
+        use_declared_weights = args.reward_weights is None
+        reward_funcs = with_environment(reward_funcs, environment_rewards(environment_factory, rollout_func), args)
         super().__init__(
             model=model,
-            reward_funcs=guarded,
+            reward_funcs=reward_funcs,
             args=args,
             train_dataset=train_dataset,
             eval_dataset=eval_dataset,
@@ -117,9 +117,7 @@ class ACPOTrainer(ExactResume):
             environment_factory=environment_factory,
         )
         check_model(self.model, self._tokenizer)
-        self.reward_declarations = [declaration_of(function) for function in guarded]
-        if args.reward_weights is None:
-            self.reward_weights = torch.tensor([declaration.weight for declaration in self.reward_declarations])
+        self._guard_rewards(args.on_reward_error, use_declared_weights)
         self._use_gspo_token = args.importance_sampling_level == "sequence" and not self._is_uniform
         if self._use_gspo_token:
             self.importance_sampling_level = "token"
@@ -147,18 +145,8 @@ class ACPOTrainer(ExactResume):
         if self.is_world_process_zero():
             annotate_card(Path(self.args.output_dir) / "README.md", self.args)
 
-    def _calculate_rewards(self, *args: Any, **kwargs: Any) -> Tensor:
-        rewards = super()._calculate_rewards(*args, **kwargs)
-        check_rewards(rewards, self.reward_func_names)
-        kinds = [declaration.kind for declaration in self.reward_declarations]
-        self.reward_table = RewardTable(rewards, self.reward_weights.to(rewards.device), kinds)
-        self._log_kinds(self.reward_table)
-        keep_extra_columns(self, len(rewards) // self.accelerator.num_processes)
-        return rewards
-
     def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
         batch = super()._generate_and_score_completions(inputs)
-        align_extra_columns(self)
         if self.log_completions:
             self._num_generated = number_rows(self, batch, self._num_generated)
         return batch
@@ -210,17 +198,8 @@ class ACPOTrainer(ExactResume):
             credit = normalize_by_sign(credit, advantages, stats.action_mask, self._sum_over_ranks)
         return credit
 
-    def _log_kinds(self, table: RewardTable) -> None:
-        mode, num_generations = "train", self.num_generations
-        if not self.model.training:
-            mode, num_generations = "eval", self.num_generations_eval
-        for name, value in kind_metrics(table, num_generations).items():
-            self._metrics[mode][name].append(value)
-
     def _log_credit(self, stats: TokenStats, credit: Tensor, advantages: Tensor, batch: CreditedInputs) -> None:
-        mode = "train" if self.model.training else "eval"
-        for name, value in credit_metrics(stats, credit, advantages, self._sum_over_ranks).items():
-            self._metrics[mode][name].append(value)
+        self._log(credit_metrics(stats, credit, advantages, self._sum_over_ranks))
         if self.log_completions:
             write_used(self, {**batch, "advantages": advantages * credit}, stats.action_mask, self._num_generated)
 

@@ -61,6 +61,21 @@ def test_rollout_has_the_keys_of_trl_and_one_entry_for_each_episode():
     assert to_rollout([Episode([7], [Turn([9, 2])])])["logprobs"] is None
 
 
+def test_episode_that_no_limit_cut_off_is_closed_by_an_unsampled_eos():
+    some = [
+        Episode([1], [Turn([5], log_probs=[-0.5])]),
+        Episode([1], [Turn([5, 2])]),
+        Episode([1], [Turn([5])], stop_reason="tokens"),
+        Episode([1], [], stop_reason="error"),
+    ]
+    rollout = to_rollout(some, eos_token_id=2)
+    assert rollout["completion_ids"] == [[5, 2], [5, 2], [5], [2]]
+    assert rollout["env_mask"] == [[1, 0], [1, 1], [1], [0]]
+    assert rollout["turn_ids"] == [[0, -1], [0, 0], [0], [-1]]
+    assert rollout["logprobs"][0] == [-0.5, 0.0]
+    assert some[0].completion_ids == [5]
+
+
 def cases():
     for line in shared_file("cases/rollout.jsonl").read_text().splitlines():
         case = json.loads(line)

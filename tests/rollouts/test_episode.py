@@ -91,7 +91,16 @@ def turns(draw):
         st.none() | st.lists(st.none() | st.floats(-9, 0), min_size=len(token_ids), max_size=len(token_ids))
     )
     finish = draw(st.sampled_from(["stop", "length"]))
-    return Turn(token_ids, log_probs, finish, draw(values), draw(texts), draw(texts), {"n": draw(st.integers())})
+    return Turn(
+        token_ids,
+        log_probs,
+        finish,
+        draw(st.booleans()),
+        draw(values),
+        draw(texts),
+        draw(texts),
+        {"n": draw(st.integers())},
+    )
 
 
 segments = st.builds(Segment, st.sampled_from(["tool", "user", "template"]), ids)

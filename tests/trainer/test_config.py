@@ -26,7 +26,10 @@ def test_defaults_are_those_of_grpo_plus_acpo(tmp_path):
 
 def test_every_own_field_has_help():
     own = {f.name for f in dataclasses.fields(ACPOConfig)} - {f.name for f in dataclasses.fields(GRPOConfig)}
-    assert own == {"credit_rule", "credit_mix", "credit_normalization", "on_reward_error"}
+    assert own == {"credit_rule", "credit_mix", "credit_normalization", "on_reward_error"} | {
+        "turn_estimator",
+        "turn_estimator_options",
+    }
     assert all(f.metadata["help"] for f in dataclasses.fields(ACPOConfig) if f.name in own)
 
 

@@ -25,7 +25,7 @@ async def async_inverse(completions, **columns):
 
 def call(function, completions=TEXTS, on_error="raise", logged=None, **columns):
     logged = {} if logged is None else logged
-    (guarded,) = guard(function, on_error)
+    (guarded,) = guard([function], on_error)
     result = guarded(
         prompts=["p"] * len(completions),
         completions=completions,
@@ -176,7 +176,7 @@ def test_function_named_like_a_kind_does_not_share_its_log_column():
     def cost(completions, **columns):
         return [0.0]
 
-    assert guard(cost, "raise")[0].__name__ == "cost_reward"
+    assert guard([cost], "raise")[0].__name__ == "cost_reward"
 
 
 def test_guarded_reward_can_be_pickled():
@@ -187,4 +187,3 @@ def test_guarded_reward_can_be_pickled():
 def test_reward_models_and_their_names_are_left_alone():
     model = torch.nn.Linear(1, 1)
     assert guard(["a/model", model], "raise") == ["a/model", model]
-    assert guard(None, "raise") == []

@@ -91,15 +91,6 @@ def test_evaluation_logs_kinds_under_its_own_prefix(make_trainer):
     assert trainer.evaluate()["eval_rewards/cost/mean"] < 0
 
 
-def test_turn_level_rewards_are_refused_before_training(make_trainer):
-    @reward(level="turn")
-    def per_turn(completions, **columns):
-        return [[0.0]] * len(completions)
-
-    with pytest.raises(ValueError, match="'per_turn' is declared with level='turn'"):
-        make_trainer(reward_funcs=[per_turn])
-
-
 def test_reward_looks_at_the_columns_before_the_model_is_loaded(make_trainer):
     with pytest.raises(ValueError, match="reward 'math': no gold answers among the columns"):
         make_trainer(reward_funcs=[REWARDS["math"]()], model="no/such-model")

@@ -1,0 +1,43 @@
+"""Rewards of single turns, handed to the turns that led to them."""
+
+import torch
+from torch import Tensor
+
+from .table import TurnRewards, standardize
+
+
+def rewards_to_go(turns: TurnRewards, gamma: float) -> Tensor:
+    """Give G[k] = r[k] + gamma * G[k + 1], an unscored turn counting as 0.
+
+    Returns:
+        (N, K), NaN for turns that do not exist and rows that nobody scored.
+    """
+    returns = turns.values.nan_to_num(nan=0.0)
+    for turn in reversed(range(returns.size(1) - 1)):
+        returns[:, turn] += gamma * returns[:, turn + 1]
+    is_scored = turns.exists & ~turns.values.isnan().all(dim=1, keepdim=True)
+    return torch.where(is_scored, returns, torch.nan)
+
+
+def process(turns: TurnRewards, *, gamma: float = 0.95) -> Tensor:
+    """Discounted rewards to go, standardized over all turns of the group.
+
+    Args:
+        turns: (N, K).
+        gamma: discount for each turn.
+
+    Returns:
+        (N, K), 0 for turns that do not exist and rows that nobody scored.
+    """
+    return standardize(rewards_to_go(turns, gamma), turns.num_generations)
+
+
+def local(turns: TurnRewards) -> Tensor:
+    """The rewards themselves, on their own turns only: neither normalised nor discounted.
+
+    For penalties, such as -1 for a malformed call: a normalised one would pay the turns without fault.
+
+    Returns:
+        (N, K), 0 for unscored turns.
+    """
+    return turns.values.nan_to_num(nan=0.0)

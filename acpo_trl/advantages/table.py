@@ -1,0 +1,47 @@
+"""Rewards of turns as a table, and their statistics within a group."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+EPSILON = 1e-4  # as in TRL: a group without spread gets 0, not infinity
+
+
+class TurnRewards(NamedTuple):
+    """Rewards of one kind for the turns of N completions, groups in order, over all processes."""
+
+    values: Tensor
+    """(N, K), NaN for turns that are unscored or do not exist."""
+    num_turns: Tensor
+    """(N,), how many of the K turns exist."""
+    num_generations: int
+    """Completions in a group."""
+
+    @property
+    def exists(self) -> Tensor:
+        """(N, K) bool."""
+        return torch.arange(self.values.size(1), device=self.values.device) < self.num_turns.unsqueeze(1)
+
+    @property
+    def totals(self) -> Tensor:
+        """(N,), the sum over the scored turns; NaN where none is."""
+        return self.values.nansum(dim=1).masked_fill(self.values.isnan().all(dim=1), torch.nan)
+
+
+def standardize(values: Tensor, num_generations: int) -> Tensor:
+    """Give (x - mean) / (std + 1e-4) within each group, over its scored entries; std with Bessel's correction.
+
+    Args:
+        values: (N,) or (N, K), NaN for unscored; N rows in groups of `num_generations`.
+        num_generations: rows in a group.
+
+    Returns:
+        Like `values`; 0 for unscored entries and in a group with fewer than two scored ones.
+    """
+    groups = values.view(values.size(0) // num_generations, -1)
+    is_scored = ~groups.isnan()
+    count = is_scored.sum(dim=1, keepdim=True)
+    centered = torch.where(is_scored, groups - groups.nanmean(dim=1, keepdim=True), 0)
+    std = (centered.square().sum(dim=1, keepdim=True) / (count - 1).clamp(min=1)).sqrt()
+    return torch.where(count > 1, centered / (std + EPSILON), 0).view_as(values)

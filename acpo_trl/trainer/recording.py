@@ -1,0 +1,166 @@
+"""What was generated, turn by turn, before TRL pads it: recorded, checked, and carried along in the batch."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..rollouts.check import RolloutError, RolloutRow, Sampled, check_form
+from ..rollouts.view import TurnView, view_turns
+from .resume import ExactResume
+
+# Fields of a rollout that only the trainer reads; all others reach reward functions as columns.
+OWN_FIELDS = ("turn_ids", "num_turns", "messages", "cut_turns")
+
+
+@dataclass
+class RecordedRollout:
+    """The completions of one generation batch of this process, with their turns."""
+
+    rows: list[RolloutRow]
+    num_turns: list[int]
+    views: list[list[TurnView]]
+    """What judges of turns see."""
+    is_truncated: list[bool]
+    """Whether a limit of tokens ended the completion; TRL asks the last token only."""
+    has_failed: list[bool]
+    """Whether the environment failed: nothing is known about the completion then, and nobody scores it."""
+    fields: dict[str, list[Any]] = field(default_factory=dict)
+    """What a `rollout_func` returned beside TRL's keys."""
+
+
+class RecordedRollouts(ExactResume):
+    """GRPOTrainer that knows the turns of its completions and stops at a rollout that breaks the contract."""
+
+    rollout_rows: list[dict[str, Any]]
+    """Rows of the dataset for the generation batch at hand; TRL gives a `rollout_func` their prompts only."""
+    recorded: RecordedRollout
+
+    def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
+        self.rollout_rows = inputs
+        batch = super()._generate_and_score_completions(inputs)
+        batch["turn_ids"] = _padded([row.turn_ids for row in self.recorded.rows], batch["completion_ids"])
+        if self.mask_truncated_completions:
+            self._mask_truncated(batch)
+        return batch
+
+    def _generate(self, prompts: list[Any]) -> tuple[Any, ...]:
+        with recording(self) as sampled:
+            output = super()._generate(prompts)
+        prompt_ids, completion_ids, tool_mask, completions, log_probs, extra_fields, *images = output
+        fields = dict(extra_fields)
+        for name in OWN_FIELDS:
+            extra_fields.pop(name, None)
+        messages = fields.get("messages")
+        if messages is not None and all(row is not None for row in messages):
+            completions = messages
+        self.recorded = record(
+            prompt_ids, completion_ids, tool_mask, completions, log_probs, fields, self.max_tool_calling_iterations
+        )
+        self._check(sampled)
+        return (prompt_ids, completion_ids, tool_mask, completions, log_probs, extra_fields, *images)
+
+    def _check(self, sampled: Sampled) -> None:
+        if not sampled.calls and self.rollout_func is None:
+            raise RuntimeError(
+                "TRL generated without `_generate_single_turn`: what the policy sampled was not recorded."
+            )
+        vocab_size = self.model.config.get_text_config().vocab_size
+        for index, row in enumerate(self.recorded.rows):
+            check_form(row, index, vocab_size)
+            if sampled.calls:  # a `rollout_func` with a sampler of its own vouches for itself
+                sampled.check(row, index, self._tokenizer.decode)
+
+    def _mask_truncated(self, batch: dict[str, Any]) -> None:
+        """Take out completions that a limit ended behind an EOS, such as one whose tool result did not fit."""
+        keep = ~torch.tensor(self.recorded.is_truncated, device=batch["completion_mask"].device).unsqueeze(1)
+        for name in {"completion_mask", "tool_mask"} & batch.keys():
+            batch[name] = batch[name] * keep
+        mask = batch["completion_mask"] * batch.get("tool_mask", 1)
+        batch["num_items_in_batch"] = self.accelerator.gather(mask.sum()).sum()
+
+
+@contextmanager
+def recording(trainer: RecordedRollouts) -> Iterator[Sampled]:
+    """Record what the policy samples, whoever asks it: TRL's loop, a subclass or a `rollout_func`."""
+    sampled = Sampled()
+    generate: Callable[..., Any] = trainer._generate_single_turn
+
+    def recorded(prompt_ids: Sequence[Sequence[int]], *args: Any, **kwargs: Any) -> Any:
+        completion_ids, log_probs = generate(prompt_ids, *args, **kwargs)
+        sampled.record(prompt_ids, completion_ids)
+        return completion_ids, log_probs
+
+    trainer._generate_single_turn = recorded
+    try:
+        yield sampled
+    finally:
+        del trainer._generate_single_turn
+
+
+def record(
+    prompt_ids: Sequence[Sequence[int]],
+    completion_ids: Sequence[Sequence[int]],
+    action_masks: Sequence[Sequence[int]] | None,
+    completions: Sequence[Any],
+    log_probs: Sequence[Sequence[float]] | None,
+    fields: dict[str, list[Any]],
+    max_iterations: int | None = None,
+) -> RecordedRollout:
+    """Read the turns of completions from what their rollout recorded, else from their masks and messages."""
+    rows, num_turns, views = [], [], []
+    for index, ids in enumerate(completion_ids):
+        mask = [1] * len(ids) if action_masks is None else action_masks[index]
+        turn_ids = fields["turn_ids"][index] if "turn_ids" in fields else runs_of(mask)
+        cut_turns = fields["cut_turns"][index] if "cut_turns" in fields else []
+        row_log_probs = None if log_probs is None else log_probs[index]
+        rows.append(RolloutRow(prompt_ids[index], ids, mask, turn_ids, row_log_probs, cut_turns))
+        messages = as_messages(completions[index])
+        num_turns.append(fields["num_turns"][index] if "num_turns" in fields else count_turns(messages))
+        try:
+            views.append(view_turns(messages, turn_ids, num_turns[-1]))
+        except ValueError as error:
+            raise RolloutError(f"completion {index}: {error}") from error
+    is_truncated = fields.get("is_truncated") or [
+        lost_its_result(as_messages(completion), turns, max_iterations)
+        for completion, turns in zip(completions, num_turns, strict=True)
+    ]
+    has_failed = [reason == "error" for reason in fields.get("stop_reason", [""] * len(rows))]
+    return RecordedRollout(rows, num_turns, views, is_truncated, has_failed, fields)
+
+
+def runs_of(mask: Sequence[int]) -> list[int]:
+    """Number the runs of ones from 0; -1 elsewhere."""
+    turn_ids, turn = [], -1
+    for position, action in enumerate(mask):
+        if action and (position == 0 or not mask[position - 1]):
+            turn += 1
+        turn_ids.append(turn if action else -1)
+    return turn_ids
+
+
+def as_messages(completion: Any) -> list[dict[str, Any]]:
+    """A completion as chat messages, also if it is text."""
+    return completion if isinstance(completion, list) else [{"role": "assistant", "content": completion}]
+
+
+def count_turns(messages: Sequence[dict[str, Any]]) -> int:
+    """Count generation calls; TRL appends no message for a last one that had no room for a token."""
+    said = sum(message["role"] == "assistant" for message in messages)
+    return said + (messages[-1]["role"] != "assistant" if messages else 0)
+
+
+def lost_its_result(messages: Sequence[dict[str, Any]], num_turns: int, max_iterations: int | None) -> bool:
+    """Whether TRL took back the results of the last tool call because they did not fit."""
+    is_over = max_iterations is not None and num_turns > max_iterations
+    return bool(messages and messages[-1].get("tool_calls")) and not is_over
+
+
+def _padded(rows: Sequence[Sequence[int]], like: Tensor) -> Tensor:
+    out = torch.full_like(like, -1)
+    for row, values in zip(out, rows, strict=True):
+        row[: len(values)] = torch.tensor(values, device=like.device)
+    return out

@@ -1,0 +1,99 @@
+"""Rewards of completions and turns, by kind, and the advantages of turns that follow from them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..advantages import KIND_ESTIMATORS, combine
+from ..rewards.declare import declaration_of
+from ..turns import spread_turns
+from .completions import align_extra_columns, keep_extra_columns
+from .environment import EnvironmentReward, judge_turns
+from .guard import GuardedReward, guard
+from .inputs import check_rewards
+from .kinds import RewardTable, kind_metrics
+from .recording import RecordedRollouts
+from .turn_metrics import turn_metrics
+
+
+class ScoredTurns(RecordedRollouts):
+    """GRPOTrainer that keeps rewards apart by kind and turn, and can give each turn an advantage of its own."""
+
+    reward_funcs: list[Any]
+    reward_table: RewardTable
+    """What the reward functions said about the last generation batch, over all processes."""
+    state_keys: list[list[Any]]
+    """Of each local completion of the last generation batch and each of its turns; None where it has no name."""
+    turn_estimator: Callable[..., Tensor] | None = None
+    """Advantages of turns from rewards of the kind `outcome`; None: TRL's advantages of whole completions."""
+
+    def _guard_rewards(self, on_error: str, use_declared_weights: bool) -> None:
+        names = self.reward_func_names
+        self.reward_funcs = guard(self.reward_funcs, on_error)
+        for index, function in enumerate(self.reward_funcs):
+            if isinstance(function, GuardedReward) and names[index] == function.__wrapped__.__name__:
+                names[index] = function.__name__
+        self.reward_declarations = [declaration_of(function) for function in self.reward_funcs]
+        if use_declared_weights:
+            self.reward_weights = torch.tensor([declaration.weight for declaration in self.reward_declarations])
+
+    def _calculate_rewards(self, *args: Any, **kwargs: Any) -> Tensor:
+        self._hand_out_turns()
+        rewards = super()._calculate_rewards(*args, **kwargs)
+        has_failed = torch.tensor(self.recorded.has_failed, device=rewards.device)
+        rewards[self.accelerator.gather(has_failed)] = torch.nan
+        check_rewards(rewards, self.reward_func_names)
+        kinds = [declaration.kind for declaration in self.reward_declarations]
+        self.reward_table = RewardTable(rewards, self.reward_weights.to(rewards.device), kinds)
+        keep_extra_columns(self, len(self.recorded.rows))
+        return rewards
+
+    def _hand_out_turns(self) -> None:
+        judged, self.state_keys = judge_turns(self.recorded, self.environments)
+        for function in self.reward_funcs:
+            if isinstance(function, GuardedReward):
+                function.views = self.recorded.views
+                if isinstance(function.function, EnvironmentReward):
+                    function.function.judged = judged
+
+    def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
+        batch = super()._generate_and_score_completions(inputs)
+        align_extra_columns(self)
+        self._log(kind_metrics(self.reward_table, self._group_size))
+        if self.tools or self.rollout_func is not None:
+            self._log(turn_metrics(self.recorded))
+        if self.turn_estimator is not None:
+            batch["advantages"] = spread_turns(self._turn_advantages(self.turn_estimator), batch["turn_ids"])
+        return batch
+
+    @property
+    def _group_size(self) -> int:
+        return self.num_generations if self.model.training else self.num_generations_eval
+
+    def _turn_advantages(self, estimator: Callable[..., Tensor]) -> Tensor:
+        """(B, K) of this process, from the rewards of all."""
+        device = self.accelerator.device
+        num_local = len(self.recorded.rows)
+        num_turns = self.accelerator.gather(torch.tensor(self.recorded.num_turns, device=device))
+        width = max(int(num_turns.max()), 1)
+        scores = {}
+        for index, function in enumerate(self.reward_funcs):
+            if declaration_of(function).level == "turn":
+                local = torch.full((num_local, width), torch.nan, device=device)
+                for row, values in zip(local, function.turn_scores, strict=True):
+                    given = [torch.nan if value is None else value for value in values]
+                    row[: len(given)] = torch.tensor(given)
+                scores[index] = self.accelerator.gather(local)
+        tables = self.reward_table.by_turn(scores, num_turns, self._group_size)
+        estimators = {**KIND_ESTIMATORS, "outcome": estimator}
+        advantages, shares = combine(tables, self.reward_table.weights_by_kind(), estimators)
+        self._log({f"turns/advantage_share/{kind}": share for kind, share in shares.items()})
+        start = self.accelerator.process_index * num_local
+        return advantages[start : start + num_local]
+
+    def _log(self, metrics: dict[str, float]) -> None:
+        mode = "train" if self.model.training else "eval"
+        for name, value in metrics.items():
+            self._metrics[mode][name].append(value)

@@ -1,0 +1,30 @@
+"""Which chat template to use in rollouts of several turns."""
+
+from typing import Any
+
+from trl import chat_template_utils
+
+from ..rollouts import check_template
+
+
+def template_advice(tokenizer: Any, **kwargs: Any) -> str | None:
+    """Give a warning that names TRL's training template if the chat template rewrites earlier turns; None if it keeps them.
+
+    Args:
+        tokenizer: of transformers, with a chat template.
+        kwargs: for `apply_chat_template`: `chat_template`, `enable_thinking` and the like.
+
+    Raises:
+        ValueError: the template ends a turn with no special token.
+    """
+    problem = check_template(tokenizer, **kwargs).problem
+    if problem is None:
+        return None
+    try:
+        better = chat_template_utils.get_training_chat_template(tokenizer)
+    except ValueError:  # TRL knows no patch for it
+        better = None
+    if better is None or not check_template(tokenizer, **{**kwargs, "chat_template": better}).keeps_turns:
+        return f"{problem} TRL has no training template for it that keeps earlier turns."
+    names = {value: name for name, value in vars(chat_template_utils).items() if isinstance(value, str)}
+    return f"{problem} For this tokenizer that is trl.chat_template_utils.{names[better]}."

@@ -1,0 +1,61 @@
+"""What the trainer logs about turns and tool calls, over all processes."""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from accelerate.utils import gather_object
+
+from ..rollouts.episode import STOP_REASONS
+from .recording import RecordedRollout
+
+# Buckets of the number of turns: name, lowest, highest.
+BUCKETS = (("1", 0, 1), ("2", 2, 2), ("3_5", 3, 5), ("6_15", 6, 15), ("16_up", 16, math.inf))
+
+
+def turn_metrics(recorded: RecordedRollout) -> dict[str, float]:
+    """Counts of turns, tokens and tool calls; NaN for a share of nothing."""
+    turns = [turn for views in recorded.views for turn in views]
+    calls = [call for turn in turns for call in turn.tool_calls]
+    facts = {
+        "num_turns": recorded.num_turns,
+        "tokens": [turn.span[1] - turn.span[0] for turn in turns],
+        "invalid": ["<tool_call>" in turn.text for turn in turns],
+        "calls": [sum(len(turn.tool_calls) for turn in views) for views in recorded.views],
+        "tools": [call.get("name") for call in calls],
+        "arguments": [json.dumps(call.get("arguments"), sort_keys=True, default=str) for call in calls],
+        "action": [sum(row.action_mask) for row in recorded.rows],
+        "length": [len(row.completion_ids) for row in recorded.rows],
+        "stop": recorded.fields.get("stop_reason", []),
+    }
+    everywhere = gather_object([facts])
+    of = {name: [value for rank in everywhere for value in rank[name]] for name in facts}
+    metrics = {
+        "turns/count/mean": _mean(of["num_turns"]),
+        "turns/count/min": min(of["num_turns"]),
+        "turns/count/max": max(of["num_turns"]),
+        "turns/tokens": _mean(of["tokens"]),
+        "turns/invalid": _mean(of["invalid"]),
+        "turns/action_share": sum(of["action"]) / sum(of["length"]),
+        "tools/calls": _mean(of["calls"]),
+        "tools/name_entropy": entropy(of["tools"]),
+        "tools/argument_entropy": entropy(zip(of["tools"], of["arguments"], strict=True)),
+    }
+    for name, lowest, highest in BUCKETS:
+        metrics[f"turns/share/{name}"] = _mean([lowest <= count <= highest for count in of["num_turns"]])
+    if of["stop"]:
+        metrics |= {f"turns/stop/{reason}": of["stop"].count(reason) / len(of["stop"]) for reason in STOP_REASONS}
+    return metrics
+
+
+def entropy(values: Iterable[Any]) -> float:
+    """Entropy in nats of the distribution of `values`; NaN without any."""
+    counts = Counter(values)
+    total = sum(counts.values())
+    return -sum(n / total * math.log(n / total) for n in counts.values()) if total else math.nan
+
+
+def _mean(values: list[Any]) -> float:
+    return sum(values) / len(values) if values else math.nan
