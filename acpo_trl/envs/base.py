@@ -27,7 +27,8 @@ class ToolEnvironment(Protocol):
     reward_kinds: tuple[str, ...]
     """The kinds that `_score` gives."""
 
-    def reset(self, **row: Any) -> str | None:
+    # Type checkers take `*args: Any, **row: Any` for any parameters, such as the columns that it needs.
+    def reset(self, *args: Any, **row: Any) -> str | None:
         """Begin an episode for a row of the dataset; a text is appended to the prompt's last message."""
 
     def _score(self, turns: Sequence[TurnView]) -> list[TurnScore]:

@@ -1,0 +1,115 @@
+"""The environment `search`: answer a question with what a search finds in a local corpus."""
+
+import functools
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..rewards.retrieval import CLOSED_ANSWERS, GOLD_COLUMNS, gold_answers, normalize
+from ..rollouts.view import TurnView
+from .base import TurnScore
+from .corpus import Corpus, Passage, read_passages
+from .island import PASSAGES
+from .judge import format_score, num_attempts, outcome_reward, outcome_scores, progress_score, tools_of, valid_calls
+from .play import call_message
+
+BUILT_IN = "island"
+
+
+class Search:
+    """A tool that finds passages of a corpus.
+
+    A search makes progress if it finds a passage that supports the answer and that the episode has not found before:
+    one whose id or title is in the column `supporting`. In a dataset without that column, the first passage that has a
+    gold answer in it is the one to find; for `yes`, `no` and rows without gold answer, nobody knows.
+
+    Rewards of a turn: `outcome`, on the last turn: what the reward `outcome` says about its text. `process`: 1.0 for
+    progress, 0.0 for none, None if nothing is left to find or nobody knows. `cost`: `call_cost` for each call it
+    attempts, negative. `format`: -1.0 if one of its calls cannot be carried out, else 0.0. The state key is the sorted
+    list of the ids that have been found.
+
+    Args:
+        corpus: path of a JSON Lines file with `id`, `title` and `text` in each line, a `Corpus`, or `island`, the small
+            built-in one.
+        top_k: passages that a search gives.
+        max_characters: of each passage.
+        call_cost: what a call costs.
+        outcome: name of a reward in `acpo_trl.rewards.REWARDS`, such as `f1`, a dotted path, or a reward; it gets the
+            row's columns.
+    """
+
+    reward_kinds: tuple[str, ...] = ("outcome", "format", "cost", "process")
+
+    def __init__(
+        self,
+        corpus: str | Path | Corpus = BUILT_IN,
+        top_k: int = 3,
+        max_characters: int = 500,
+        call_cost: float = 0.1,
+        outcome: str | Callable[..., Any] = "exact_match",
+    ) -> None:
+        self._corpus = corpus if isinstance(corpus, Corpus) else _open(corpus)
+        self._top_k = top_k
+        self._max_characters = max_characters
+        self._call_cost = call_cost
+        self._outcome = outcome_reward(outcome)
+
+    def reset(self, **row: Any) -> None:
+        """Begin an episode with gold answers in `golden_answers`, `solution` or `answer`, perhaps `supporting`."""
+        self._row = row
+        self._found: dict[str, list[Passage]] = {}
+
+    def search(self, query: str) -> str:
+        """
+        Search for passages.
+
+        Args:
+            query: Words to search for.
+        """
+        self._found[query] = self._corpus.search(query, self._top_k)
+        texts = [f"{passage.title}: {passage.text}"[: self._max_characters] for passage in self._found[query]]
+        return "\n".join(texts) or "Nothing found."
+
+    def _score(self, turns: Sequence[TurnView]) -> list[TurnScore]:
+        outcomes = outcome_scores(self._outcome, self._row, turns)
+        scores, tools = [], tools_of(self)
+        found: dict[str, Passage] = {}
+        for turn, outcome in zip(turns, outcomes, strict=True):
+            state_key, left = json.dumps(sorted(found)), self._left(found.values())
+            for call in valid_calls(tools, turn):
+                found |= {passage.id: passage for passage in self._found.get(call["arguments"]["query"], [])}
+            rewards = {
+                "outcome": outcome,
+                "format": format_score(tools, turn),
+                "cost": 0.0 - self._call_cost * num_attempts(turn),
+                "process": progress_score(self._left(found.values()) < left, bool(left)),
+            }
+            scores.append(TurnScore(rewards, state_key))
+        return scores
+
+    def _left(self, found: Any) -> set[str]:
+        """Give what has still to be found."""
+        supporting = self._row.get("supporting")
+        if supporting is not None:
+            return set(supporting) - {name for passage in found for name in (passage.id, passage.title)}
+        golds = {normalize(gold) for gold in self._golds()} - CLOSED_ANSWERS
+        texts = [f" {normalize(f'{passage.title}: {passage.text}'[: self._max_characters])} " for passage in found]
+        return set() if any(f" {gold} " in text for gold in golds for text in texts) else golds
+
+    def _golds(self) -> list[str]:
+        columns = [name for name in GOLD_COLUMNS if name in self._row]
+        return gold_answers(self._row[columns[0]]) if columns else []
+
+
+def expert(row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Give the messages of a policy that searches for each title in `supporting` and gives the first gold answer."""
+    answer = f"<answer>{gold_answers(row['golden_answers'])[0]}</answer>"
+    searches = [call_message("search", query=title) for title in row["supporting"]]
+    return [*searches, {"role": "assistant", "content": answer}]
+
+
+@functools.cache
+def _open(name: str | Path) -> Corpus:
+    """Give the one corpus of this name or path that all environments of the process share."""
+    return Corpus(PASSAGES if name == BUILT_IN else read_passages(name))

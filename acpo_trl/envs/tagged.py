@@ -1,0 +1,90 @@
+"""Tool environments for policies that write tags instead of tool calls, such as `<search>query</search>`."""
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any
+
+from ..rollouts.view import TurnView
+from .base import Step, ToolEnvironment
+from .judge import carry_out, tools_of
+
+
+class TaggedTools:
+    """A step environment around a tool environment: `<tool>text</tool>` calls a tool, `<answer>text</answer>` ends.
+
+    The last complete tag of an action counts, and the result stands in `<information>`. An action without a complete
+    tag is told so and has the format reward -1.0. A turn is judged by the tool environment; `outcome` is None until the
+    episode is over.
+
+    Args:
+        make: gives a tool environment whose tools take one string each.
+        answer_tag: name of the tag that ends the episode.
+        result_tag: name of the tag around results.
+        max_turns: the episode ends with this turn, answer or not, so that one without answer has an outcome too.
+
+    Raises:
+        ValueError: a tool takes several arguments, or none.
+
+    Source: Jin et al., "Search-R1", arXiv:2503.09516, table 1, for the tags.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[], ToolEnvironment],
+        answer_tag: str = "answer",
+        result_tag: str = "information",
+        max_turns: int = 8,
+    ) -> None:
+        self._environment = make()
+        self._tools = tools_of(self._environment)
+        self._arguments = {name: _only_argument(name, tool) for name, tool in self._tools.items()}
+        self._answer_tag = answer_tag
+        self._result_tag = result_tag
+        self._max_turns = max_turns
+        self._tag = re.compile(rf"<({'|'.join([*self._tools, answer_tag])})>((?:(?!<\1>).)*?)</\1>", re.DOTALL)
+        self.reward_kinds = self._environment.reward_kinds
+
+    def reset(self, **row: Any) -> str | None:
+        """Begin an episode of the tool environment."""
+        self._turns: list[TurnView] = []
+        return self._environment.reset(**row)
+
+    def step(self, action: str) -> Step:
+        """Call the tool that the action names, or end the episode with its answer."""
+        tags = self._tag.findall(action)
+        name, text = tags[-1] if tags else ("", "")
+        is_answer = name == self._answer_tag
+        result = "" if is_answer else self._result(name, text.strip())
+        self._turns.append(self._view(name, text.strip(), result))
+        score = self._environment._score(self._turns)[-1]
+        done = is_answer or len(self._turns) >= self._max_turns
+        rewards = dict(score.rewards)
+        if not done and "outcome" in rewards:
+            rewards["outcome"] = None
+        if not tags:
+            rewards["format"] = -1.0
+        observation = "" if is_answer else f"\n<{self._result_tag}>{result}</{self._result_tag}>\n"
+        return Step(observation, rewards, done, state_key=score.state_key)
+
+    def _result(self, name: str, text: str) -> str:
+        if name:
+            return carry_out(self._tools, {"name": name, "arguments": {self._arguments[name]: text}})
+        tags = [f"<{tag}>...</{tag}>" for tag in (*self._tools, self._answer_tag)]
+        return f"Nothing was done: write one of {', '.join(tags)}."
+
+    def _view(self, name: str, text: str, result: str) -> TurnView:
+        if name == self._answer_tag:
+            return TurnView(f"<answer>{text}</answer>", [], [], (0, 0))
+        calls = [{"name": name, "arguments": {self._arguments[name]: text}}] if name else []
+        return TurnView("", calls, [result], (0, 0))
+
+
+def _only_argument(name: str, tool: Callable[..., Any]) -> str:
+    arguments = list(inspect.signature(tool).parameters)
+    if len(arguments) != 1:
+        raise ValueError(
+            f"tool {name!r}: takes {len(arguments)} arguments, but a tag holds one text; expected tools with one "
+            "argument; use tool calls for this environment."
+        )
+    return arguments[0]
