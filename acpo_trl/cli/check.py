@@ -8,6 +8,7 @@ from dataclasses import fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..rewards.declare import declaration_of
 from .parse import configure
 from .train import ACPOScriptArguments, make_parser
 
@@ -48,7 +49,7 @@ def run(arguments: list[str], prog: str) -> None:
         rewards, weights, rows = prepare(rest, found.num_rows)
     except (ValueError, TypeError, OSError) as error:
         sys.exit(f"{prog} check: error: {error}")
-    results = [check(reward, rows) for reward in rewards if callable(reward)]
+    results = [check(reward, rows) for reward in rewards if not why_unchecked(reward)]
     print("\n".join(report(rewards, weights, results)))
     if not all(result.is_fine for result in results):
         sys.exit(1)
@@ -100,6 +101,15 @@ def prepare(arguments: list[str], num_rows: int) -> tuple[list[Any], list[float]
     return rewards, weights, Rows(prepared, sources, is_chat)
 
 
+def why_unchecked(reward: Any) -> str:
+    """Why a reward cannot be asked about single completions, "" if it can."""
+    if isinstance(reward, str):
+        return "a reward model, which is not loaded here"
+    if declaration_of(reward).level == "turn":
+        return "it scores turns, which only a rollout has"
+    return ""
+
+
 def check(reward: Any, rows: Rows) -> "Checked":
     """What a reward says about the rows, with a progress bar where stderr is a terminal."""
     from tqdm import tqdm  # type: ignore[import-untyped]
@@ -114,11 +124,11 @@ def check(reward: Any, rows: Rows) -> "Checked":
 
 def report(rewards: Sequence[Any], weights: Sequence[float], results: Sequence["Checked"]) -> Iterator[str]:
     """Lines: a table of the rewards, then for each of them what was not right."""
-    functions = [weight for reward, weight in zip(rewards, weights, strict=True) if callable(reward)]
-    yield from align([HEADER, *(line_of(result, weight) for result, weight in zip(results, functions, strict=True))])
-    for name in rewards:
-        if isinstance(name, str):
-            yield f"\n{name}: a reward model, which is not loaded here: not checked."
+    checked = [weight for reward, weight in zip(rewards, weights, strict=True) if not why_unchecked(reward)]
+    yield from align([HEADER, *map(line_of, results, checked)])
+    for reward in rewards:
+        if why := why_unchecked(reward):
+            yield f"\n{getattr(reward, '__name__', reward)}: not checked: {why}."
     for result in results:
         yield from (gold_details if result.has_gold else score_details)(result)
 

@@ -14,7 +14,8 @@ from transformers import TrainerState
 from trl.trainer.utils import get_callable_name
 
 from ..rewards.declare import Declaration, declaration_of
-from ..trainer.guard import JUDGE_ERRORS, check_scores
+from ..trainer.guard import JUDGE_ERRORS
+from ..trainer.scores import check_scores
 
 Row = Mapping[str, Any]
 

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from acpo_trl.cli.check import prepare, run
+from acpo_trl.rewards import reward
 
 ROWS = [{"problem": f"{n}+1=", "answer": str(n + 1)} for n in range(12)]
 
@@ -44,6 +45,11 @@ class Even(Bracket):
 
 def length(completions, **columns):
     return [len(completion[-1]["content"]) for completion in completions]
+
+
+@reward(kind="process", level="turn")
+def by_turn(turns, **columns):
+    raise AssertionError("there are no turns to score")
 
 
 def broken(completions, **columns):
@@ -121,8 +127,13 @@ def test_reward_model_is_skipped_with_a_line(write_rows, capsys):
     model = ["--reward_model_name_or_path", "some/model", "--reward_weights", "1", "0.5"]
     assert check("--dataset_name", write_rows(*ROWS), "--reward_funcs", f"{__name__}.length", *model) == 0
     out = capsys.readouterr().out
-    assert "some/model: a reward model, which is not loaded here: not checked." in out
+    assert "some/model: not checked: a reward model, which is not loaded here." in out
     assert cells(out, "length")["weight"] == "0.5"
+
+
+def test_reward_for_turns_is_skipped_with_a_line(write_rows, capsys):
+    assert check("--dataset_name", write_rows(*ROWS), "--reward_funcs", f"{__name__}.by_turn") == 0
+    assert "by_turn: not checked: it scores turns, which only a rollout has." in capsys.readouterr().out
 
 
 def test_config_of_a_run_is_taken_as_it_is_and_neither_model_nor_device_matters(write_rows, tmp_path):
