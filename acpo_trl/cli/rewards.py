@@ -198,7 +198,7 @@ def check_arguments(rewards: Sequence[Any], columns: Collection[str]) -> None:
     given = dict.fromkeys({*TRL_ARGUMENTS, *columns} - {"prompt", "completion"})
     for reward in functions:
         check_call(reward, {**given, "turns": None} if declaration_of(reward).level == "turn" else given)
-        if check := getattr(reward, "check", None):
+        if check := getattr(reward, "check_columns", None):
             try:
                 check(columns)
             except ValueError as error:

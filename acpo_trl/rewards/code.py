@@ -49,7 +49,7 @@ class CodeReward:
         self.limits = Limits(**limits or {})
         self.num_workers = num_workers
 
-    def check(self, columns: Iterable[str]) -> None:
+    def check_columns(self, columns: Iterable[str]) -> None:
         """Find out before training whether programs can be judged.
 
         Raises:
@@ -72,7 +72,7 @@ class CodeReward:
         solution = row.get("canonical_solution")
         if not solution:
             return None
-        start = (row.get("starter_code") or row.get("prompt")) if solution[0].isspace() else ""
+        start = (row.get("starter_code") or row.get("prompt")) if solution.lstrip("\n")[:1].isspace() else ""
         return f"```python\n{start}\n{solution}\n```" if isinstance(start, str) else None
 
     def __call__(
@@ -88,7 +88,7 @@ class CodeReward:
             SandboxError: the sandbox cannot isolate programs here, or failed for every completion.
             ValueError: there is neither a column `test` nor a column `tests`.
         """
-        self.check(columns)
+        self.check_columns(columns)
         sandbox = self._open_sandbox()
         given = [name for name in COLUMNS if name in columns]
         rows = [{name: columns[name][index] for name in given} for index in range(len(completions))]

@@ -2,8 +2,8 @@
 
 A reward is a function, or an object that is called like one, in TRL's form. An object may have two methods more:
 
-- `check(columns)` is called before training with the names of the dataset's columns and raises ValueError if the reward
-  could not do its work with them.
+- `check_columns(columns)` is called before training with the names of the dataset's columns and raises ValueError if
+  the reward could not do its work with them.
 - `gold(row)` gives the text of an assistant that deserves the best score for a row of the dataset, or None if the row
   tells none; `acpo-trl rewards check` scores it.
 """

@@ -73,7 +73,7 @@ class MathReward:
         self.several_boxes = several_boxes
         self.policy = Policy(ordered_lists, units, percent, decimal_tolerance)
 
-    def check(self, columns: Iterable[str]) -> None:
+    def check_columns(self, columns: Iterable[str]) -> None:
         """Raise ValueError if there is neither a column `solution` nor a column `answer`."""
         gold_column(columns)
 

@@ -57,7 +57,7 @@ class RetrievalReward:
             log_extra(f"{self.__name__}_reason", [verdict.reason for verdict in verdicts])
         return [verdict.score for verdict in verdicts]
 
-    def check(self, columns: Collection[str]) -> None:
+    def check_columns(self, columns: Collection[str]) -> None:
         """Raise ValueError if none of the columns holds gold answers."""
         self._gold_column(columns)
 

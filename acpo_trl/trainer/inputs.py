@@ -59,11 +59,11 @@ def check_dataset(dataset: Any, name: str, needs_prompts: bool) -> None:
 
 
 def check_reward_funcs(reward_funcs: Any, dataset: Any) -> None:
-    """Let each reward that has a method `check` refuse a dataset that lacks its columns."""
+    """Let each reward that has a method `check_columns` refuse a dataset that lacks its columns."""
     columns = getattr(dataset, "column_names", None)
     for function in reward_funcs if isinstance(reward_funcs, list) else [reward_funcs]:
-        if isinstance(columns, list) and hasattr(function, "check"):
-            function.check(columns)
+        if isinstance(columns, list) and hasattr(function, "check_columns"):
+            function.check_columns(columns)
 
 
 def check_enough_prompts(dataset: Any, args: GRPOConfig) -> None:

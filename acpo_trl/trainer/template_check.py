@@ -8,7 +8,7 @@ from ..rollouts import check_template
 
 
 def template_advice(tokenizer: Any, **kwargs: Any) -> str | None:
-    """Give a warning that names TRL's training template if the chat template rewrites earlier turns; None if it keeps them.
+    """Give a warning, with TRL's template to use instead, if the chat template rewrites earlier turns; else None.
 
     Args:
         tokenizer: of transformers, with a chat template.
@@ -25,6 +25,6 @@ def template_advice(tokenizer: Any, **kwargs: Any) -> str | None:
     except ValueError:  # TRL knows no patch for it
         better = None
     if better is None or not check_template(tokenizer, **{**kwargs, "chat_template": better}).keeps_turns:
-        return f"{problem} TRL has no training template for it that keeps earlier turns."
+        return f"{problem} TRL has none for this tokenizer."
     names = {value: name for name, value in vars(chat_template_utils).items() if isinstance(value, str)}
-    return f"{problem} For this tokenizer that is trl.chat_template_utils.{names[better]}."
+    return f"{problem} TRL's is trl.chat_template_utils.{names[better]}."

@@ -181,7 +181,7 @@ def test_reward_may_refuse_columns_itself(monkeypatch):
         if "gold" not in columns:
             raise ValueError(f"judge: no column 'gold' among {columns}.")
 
-    monkeypatch.setattr(judge, "check", check, raising=False)
+    monkeypatch.setattr(judge, "check_columns", check, raising=False)
     check_arguments([judge], ["prompt", "gold"])
     with pytest.raises(ValueError, match=r"no column 'gold' among \['prompt'\]\. Rewards get the column that answer_"):
         check_arguments([judge], ["prompt"])
@@ -206,6 +206,6 @@ def test_missing_sandbox_is_told_in_one_line(monkeypatch):
     def check(columns):
         raise RuntimeError("bwrap is not installed")
 
-    monkeypatch.setattr(judge, "check", check, raising=False)
+    monkeypatch.setattr(judge, "check_columns", check, raising=False)
     with pytest.raises(ValueError, match=r"^bwrap is not installed$"):
         check_arguments([judge], ["prompt"])

@@ -116,13 +116,13 @@ def test_columns_without_tests_are_refused():
 
 
 def test_check_wants_tests_and_a_sandbox_that_isolates(monkeypatch):
-    CodeReward().check(["prompt", "tests"])
+    CodeReward().check_columns(["prompt", "tests"])
     with pytest.raises(ValueError, match=r"no tests among the columns \['prompt'\]"):
-        CodeReward().check(["prompt"])
+        CodeReward().check_columns(["prompt"])
     monkeypatch.setattr("acpo_trl.rewards.code._sandboxes", {})
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(SandboxError, match="apt-get install bubblewrap"):
-        CodeReward().check(["test"])
+        CodeReward().check_columns(["test"])
 
 
 @pytest.mark.parametrize(
@@ -131,6 +131,7 @@ def test_check_wants_tests_and_a_sandbox_that_isolates(monkeypatch):
         ({"prompt": "def f(x):\n", "canonical_solution": "    return x\n"}, "def f(x):\n\n    return x\n"),
         ({"starter_code": "def f(x):", "prompt": [], "canonical_solution": "    return x"}, "def f(x):\n    return x"),
         ({"prompt": "Write f.", "canonical_solution": "def f(x): return x"}, "\ndef f(x): return x"),
+        ({"prompt": "Write f.", "canonical_solution": "\ndef f(x): return x"}, "\n\ndef f(x): return x"),
     ],
 )
 def test_gold_of_a_row_is_its_solution_as_a_whole_program(row, program):

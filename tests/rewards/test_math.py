@@ -161,10 +161,10 @@ def test_empty_batch_logs_no_share():
 
 
 def test_check_wants_a_column_with_gold_answers():
-    MathReward().check(["prompt", "answer"])
-    MathReward().check(iter(["solution"]))
+    MathReward().check_columns(["prompt", "answer"])
+    MathReward().check_columns(iter(["solution"]))
     with pytest.raises(ValueError, match=r"no gold answers among the columns \['gold', 'prompt'\]"):
-        MathReward().check(["prompt", "gold"])
+        MathReward().check_columns(["prompt", "gold"])
 
 
 @pytest.mark.parametrize(

@@ -182,9 +182,9 @@ def test_golden_answers_win_over_solution_and_solution_over_answer():
 
 
 def test_a_dataset_without_gold_answers_is_refused_before_training():
-    ExactMatchReward().check(["prompt", "answer"])
+    ExactMatchReward().check_columns(["prompt", "answer"])
     with pytest.raises(ValueError, match=r"'f1': no gold answers among the columns \['prompt', 'question'\]"):
-        F1Reward().check(["question", "prompt"])
+        F1Reward().check_columns(["question", "prompt"])
     with pytest.raises(ValueError, match="rename the column"):
         F1Reward()(["Paris"], question=["Where?"])
 
