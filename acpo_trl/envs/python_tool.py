@@ -17,7 +17,7 @@ class PythonTool:
     Rewards of a turn: `outcome`, on the last turn: what the reward `outcome` says about its text. `cost`: `call_cost`
     for each call it attempts, negative. `format`: -1.0 if one of its calls cannot be carried out, else 0.0. `process`
     is None: neither a program that ran nor one that printed the right number shows that the step was right. The state
-    key is the number of calls so far. All rewards of an episode are None if the sandbox failed in it.
+    key is the number of calls so far. An episode in which the sandbox failed is not judged.
 
     Args:
         sandbox: `bubblewrap`, `process`, the dotted path of a callable that gives a sandbox, or a sandbox.
@@ -49,7 +49,7 @@ class PythonTool:
     def reset(self, **row: Any) -> None:
         """Begin an episode; the reward `outcome` says which columns it needs, `math` needs `solution` or `answer`."""
         self._row = row
-        self._has_failed = False
+        self._failure: SandboxError | None = None
 
     def python(self, code: str) -> str:
         """
@@ -60,14 +60,14 @@ class PythonTool:
         """
         try:
             result = run(self._sandbox, code, limits=self._limits)
-        except SandboxError:
-            self._has_failed = True
+        except SandboxError as error:
+            self._failure = error  # TRL's loop shows it to the policy and goes on
             raise
         return _report(result, self._max_characters)
 
     def _score(self, turns: Sequence[TurnView]) -> list[TurnScore]:
-        if self._has_failed:
-            return [TurnScore(dict.fromkeys(self.reward_kinds)) for _ in turns]
+        if self._failure is not None:
+            raise self._failure
         outcomes = outcome_scores(self._outcome, self._row, turns)
         scores, num_calls, tools = [], 0, tools_of(self)
         for turn, outcome in zip(turns, outcomes, strict=True):

@@ -11,7 +11,6 @@ from tiny import byte_tokenizer, qwen2
 from acpo_trl import ACPOConfig, ACPOTrainer
 from acpo_trl.envs.base import TurnScore
 from acpo_trl.rollouts import view_turns
-from acpo_trl.turns import turn_ids_of
 
 TEMPLATE = Path(trl.__file__).parent / "chat_templates" / "qwen3.jinja"
 
@@ -67,7 +66,7 @@ def play_scripts(tmp_path_factory):
         )
         trainer.scripts = {name: texts for name, (_, texts) in scripts.items()}
         batch = trainer._generate_and_score_completions(next(iter(trainer.get_train_dataloader())))
-        assert len(turn_ids_of((batch["tool_mask"] * batch["completion_mask"]).bool())) == 2 * len(rows)
+        assert batch["advantages"].isfinite().all()
         return {name: _judged(*episode) for name, episode in seen.items()}
 
     return play_all

@@ -123,10 +123,10 @@ class Broken:
         raise SandboxError("out of order")
 
 
-def test_an_episode_in_which_the_sandbox_failed_is_unscored():
+def test_an_episode_in_which_the_sandbox_failed_is_not_judged_and_the_next_one_is():
     tool = PythonTool(Broken())
-    for score in judge(tool, SUM, say(r"\boxed{5050}")):
-        assert score.rewards == {"outcome": None, "format": None, "cost": None, "process": None}
+    with pytest.raises(SandboxError, match="out of order"):
+        judge(tool, SUM, say(r"\boxed{5050}"))
     assert judge(tool, say(r"\boxed{5050}"))[0].rewards["outcome"] == 1.0
 
 
