@@ -1,0 +1,89 @@
+"""From one running text, in which the environment's words stand in tags or lines of their own, to an episode."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .chat import Chat, content_text
+from .episode import Episode, Segment, Turn
+from .transcript import TurnRewards, with_turn_rewards
+
+Prompt = str | Sequence[Mapping[str, Any]]
+
+
+def episode_from_tagged(
+    prompt: Prompt,
+    text: str,
+    tokenizer: Any,
+    *,
+    tag: str = "information",
+    turn_rewards: TurnRewards | None = None,
+    **fields: Any,
+) -> Episode:
+    """Give the episode of a text such as `<search>q</search> <information>r</information> <answer>a</answer>`.
+
+    What stands in the tag, white space in front of it and up to two newlines behind it are the environment's: the
+    policy stops at its own closing tag. A tag that is never closed reaches to the end. The rest are turns, one for each
+    run, without an end-of-turn token. Each span is encoded alone, so no token reaches over a border, and special tokens
+    in the text are encoded as text.
+
+    Args:
+        prompt: chat messages, for the chat template; or text as it is.
+        text: all that came after the prompt.
+        tokenizer: of transformers.
+        tag: of the environment's spans.
+        turn_rewards: by kind, K of them.
+        fields: `rewards`, `stop_reason`, `info` of the episode.
+
+    Raises:
+        ValueError: a closing tag that nothing opened, so that words of the environment would count as the policy's;
+            text that the tokenizer changes; a wrong number of turn rewards.
+    """
+    opening, closing = re.escape(f"<{tag}>"), re.escape(f"</{tag}>")
+    pieces = re.split(rf"(\s*{opening}.*?(?:{closing}\n{{0,2}}|\Z))", text, flags=re.DOTALL)
+    for piece in pieces[::2]:
+        if f"</{tag}>" in piece:
+            raise ValueError(
+                f"text {piece[:80]!r}: </{tag}> closes a tag that is not open, so it cannot be said whose words these "
+                "are; expected pairs; load the rollout from messages or tokens instead."
+            )
+    return _episode(prompt, pieces, tokenizer, turn_rewards, fields)
+
+
+def episode_from_react(
+    prompt: Prompt, text: str, tokenizer: Any, *, turn_rewards: TurnRewards | None = None, **fields: Any
+) -> Episode:
+    """Give the episode of a text with lines `Thought: ...`, `Action: ...` and, by the environment, `Observation: ...`.
+
+    Numbers are allowed (`Thought 1:`). An observation reaches to the next line that begins with Thought or Action, with
+    the newlines around it. Else like `episode_from_tagged`. Chat messages, one for each side in turn, load with
+    `episode_from_messages`.
+    """
+    pieces = re.split(r"((?:^|\n+)Observation ?\d*:.*?(?:\n+(?=(?:Thought|Action) ?\d*:)|\Z))", text, flags=re.DOTALL)
+    return _episode(prompt, pieces, tokenizer, turn_rewards, fields)
+
+
+def _episode(
+    prompt: Prompt, pieces: list[str], tokenizer: Any, turn_rewards: TurnRewards | None, fields: dict[str, Any]
+) -> Episode:
+    """Make an episode of words of the policy and of the environment, which take turns and may be empty."""
+    chat = Chat(tokenizer)
+    segments: list[Segment | Turn] = []
+    messages: list[dict[str, Any]] = []
+    for index, piece in enumerate(pieces):
+        if not piece:
+            continue
+        marked = chat.mark(piece)
+        if index % 2:
+            segments.append(Segment("tool", chat.encode(marked)))
+            messages.append({"role": "tool", "content": piece})
+        else:
+            heard = pieces[index - 1] if index else prompt if isinstance(prompt, str) else content_text(prompt[-1])
+            segments.append(Turn(chat.encode_exact(marked), observation=heard.strip()))
+            messages.append({"role": "assistant", "content": piece})
+    prompt_ids = (
+        tokenizer.encode(prompt)
+        if isinstance(prompt, str)
+        else chat.encode(chat.render(chat.clean(prompt), generation_prompt=True))
+    )
+    return with_turn_rewards(Episode(prompt_ids, segments, messages=messages, **fields), turn_rewards)
