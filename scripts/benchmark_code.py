@@ -1,10 +1,11 @@
 """Check the reward `code` against known verdicts and measure its speed.
 
-    python scripts/benchmark_code.py [humaneval | humaneval_pro | mbpp | mbpp_pro | responses | speed ...]
+    python scripts/benchmark_code.py [humaneval | humaneval_pro | mbpp | mbpp_pro | responses | extraction | speed ...]
 
 Reads the data beside the checkout, or in the folder that ACPO_TRL_SHARED names.
 """
 
+import argparse
 import gzip
 import json
 import os
@@ -161,7 +162,12 @@ def speed() -> None:
 
 
 def main() -> None:
-    names = sys.argv[1:] or [*CHECKS, "speed"]
+    everything = [*CHECKS, "speed"]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(everything))
+    names = parser.parse_args().names or everything
+    if unknown := set(names) - set(everything):
+        parser.error(f"{sorted(unknown)}: expected names among {everything}")
     sandbox = Bubblewrap()
     for name in names:
         if name == "speed":
