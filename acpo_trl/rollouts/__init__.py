@@ -3,6 +3,7 @@
 from .chat import suffix_ids
 from .collate import split, to_rollout, to_tensors
 from .episode import Episode, Segment, Turn, read_episodes, write_episodes
+from .loop import MultiTurnRollout
 from .tagged import episode_from_react, episode_from_tagged
 from .template import TemplateCheck, check_template
 from .transcript import episode_from_messages
@@ -10,6 +11,7 @@ from .view import TurnView, view_turns
 
 __all__ = [
     "Episode",
+    "MultiTurnRollout",
     "Segment",
     "TemplateCheck",
     "Turn",
