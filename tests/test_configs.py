@@ -184,7 +184,7 @@ def test_example_config_of_the_launch_guide_parses(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     script, config, _, _ = parse(make_parser, ["--config", "my.yaml", *ON_CPU])
-    _, short = load_rewards(script.reward_funcs, None, config.reward_weights)
+    (_, short), _ = load_rewards(script.reward_funcs, None, config.reward_weights)
     assert short([[{"role": "assistant", "content": "a" * n}] for n in (199, 200)]) == [1.0, 0.0]
 
 
