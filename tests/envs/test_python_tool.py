@@ -83,7 +83,7 @@ def test_a_program_is_reported(tool, code, result):
         ("open('/usr/new', 'w')", "OSError: [Errno 30] Read-only file system: '/usr/new'"),
         ("open('/etc/passwd')", "FileNotFoundError: [Errno 2] No such file or directory: '/etc/passwd'"),
         ("import socket; socket.create_connection(('1.1.1.1', 53))", "Network is unreachable"),
-        ("import os\nwhile True: os.fork()", "BlockingIOError: [Errno 11] Resource temporarily unavailable"),
+        ("import os, time\nwhile os.fork(): pass\ntime.sleep(60)", "BlockingIOError: [Errno 11] Resource temporarily unavailable"),
         ("\ud800", "UnicodeEncodeError"),
     ],
     ids=["write", "read", "network", "fork", "surrogate"],
