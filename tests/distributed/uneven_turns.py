@@ -11,7 +11,6 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-
 from tiny import build_trainer
 
 from acpo_trl import ACPOTrainer
