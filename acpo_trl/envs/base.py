@@ -51,7 +51,11 @@ class Step:
 
 
 class StepEnvironment(Protocol):
-    """An environment that reads the text of each turn. `reset` and `step` may be coroutines."""
+    """An environment that reads the text of each turn. Its methods may be coroutines.
+
+    It may have a method `cut_off(reason)`, called if a limit of the rollout ends the episode (`turns` or `tokens`); it
+    gives rewards by kind for the last turn, such as the outcome of an episode without answer.
+    """
 
     reward_kinds: tuple[str, ...]
 

@@ -67,6 +67,11 @@ class TaggedTools:
         observation = "" if is_answer else f"\n<{self._result_tag}>{result}</{self._result_tag}>\n"
         return Step(observation, rewards, done, state_key=score.state_key)
 
+    def cut_off(self, reason: str) -> dict[str, float | None]:
+        """Give the outcome of an episode that a limit ended without answer."""
+        rewards = self._environment._score(self._turns)[-1].rewards
+        return {kind: rewards[kind] for kind in rewards if kind == "outcome"}
+
     def _result(self, name: str, text: str) -> str:
         if name:
             return carry_out(self._tools, {"name": name, "arguments": {self._arguments[name]: text}})

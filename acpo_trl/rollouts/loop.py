@@ -92,6 +92,7 @@ class MultiTurnRollout:
         episodes = self._begin(prompts, trainer)
         while self._take_turn(episodes, trainer, policy):
             pass
+        self._tell_limits(episodes)
         self._pool.give_back([episode.worker for episode in episodes if episode.error is None])
         self._warn(episodes)
         finished = [episode.finish() for episode in episodes]
@@ -132,6 +133,16 @@ class MultiTurnRollout:
                 episode.hear(step, policy, self.max_turns)
         return True
 
+    def _tell_limits(self, episodes: list[Running]) -> None:
+        """Let the environment judge an episode that a limit ended: what it pays at the end only is not unknown then."""
+        ended = [episode for episode in episodes if episode.stop_reason in ("turns", "tokens") and episode.num_turns]
+        calls = [partial(_cut_off, episode.stop_reason) for episode in ended]
+        for episode, rewards in zip(ended, self._pool.call([e.worker for e in ended], calls), strict=True):
+            if isinstance(rewards, BaseException):
+                episode.fail(rewards)
+            else:
+                episode.add_rewards(rewards, self.reward_kinds)
+
     def _warn(self, episodes: list[Running]) -> None:
         errors = [episode.error for episode in episodes if episode.error is not None]
         if errors:
@@ -171,6 +182,10 @@ def _reset(row: Mapping[str, Any], environment: Any) -> Any:
 
 def _step(action: str, environment: Any) -> Any:
     return environment.step(action)
+
+
+def _cut_off(reason: str | None, environment: Any) -> Any:
+    return environment.cut_off(reason) if hasattr(environment, "cut_off") else {}
 
 
 def _check_positive(option: str, value: float) -> None:

@@ -95,6 +95,13 @@ class Running:
         self.context += segment.token_ids
         self.room -= len(segment.token_ids)
 
+    def add_rewards(self, rewards: dict[str, float | None], reward_kinds: Sequence[str]) -> None:
+        """Add rewards by kind to the last turn."""
+        check_kinds(rewards, reward_kinds)
+        for kind, reward in rewards.items():
+            known = self.turn.rewards.get(kind)
+            self.turn.rewards[kind] = known if reward is None else reward + (known or 0.0)
+
     def finish(self) -> Episode:
         """Give the episode. One without turn gets an empty one: reward functions read the first message."""
         return Episode(
@@ -174,9 +181,14 @@ def check_step(step: Any, reward_kinds: Sequence[str]) -> None:
             f"step of the environment gave {step!r}: no answer to a turn; expected an acpo_trl.envs.Step with a text "
             "as its observation."
         )
-    unknown = [kind for kind in step.rewards if kind not in reward_kinds]
+    check_kinds(step.rewards, reward_kinds)
+
+
+def check_kinds(rewards: dict[str, float | None], reward_kinds: Sequence[str]) -> None:
+    """Raise ValueError for rewards of a kind that the environment does not declare."""
+    unknown = [kind for kind in rewards if kind not in reward_kinds]
     if unknown:
         raise ValueError(
-            f"step of the environment gave rewards of kind {unknown[0]!r}: nobody would read them; expected some of "
+            f"the environment gave rewards of kind {unknown[0]!r}: nobody would read them; expected some of "
             f"its reward_kinds, {list(reward_kinds)}; add the kind there."
         )

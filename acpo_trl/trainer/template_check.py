@@ -1,10 +1,23 @@
 """Which chat template to use in rollouts of several turns."""
 
+import logging
 from typing import Any
 
-from trl import chat_template_utils
+from trl import GRPOTrainer, chat_template_utils
 
-from ..rollouts import check_template
+from ..rollouts import MultiTurnRollout, check_template
+
+logger = logging.getLogger(__name__)
+
+
+def warn_of_template(trainer: GRPOTrainer) -> None:
+    """Log advice at the start of a run with several turns, unless its rollout goes on from the policy's own tokens."""
+    tokenizer, template = trainer._tokenizer, trainer.chat_template
+    has_turns = trainer.tools or trainer.rollout_func is not None
+    if not has_turns or isinstance(trainer.rollout_func, MultiTurnRollout) or not (template or tokenizer.chat_template):
+        return
+    if advice := template_advice(tokenizer, chat_template=template, **trainer.chat_template_kwargs):
+        logger.warning(advice)
 
 
 def template_advice(tokenizer: Any, **kwargs: Any) -> str | None:

@@ -22,6 +22,7 @@ from .environment import environment_rewards, with_environment
 from .inputs import CreditedInputs, check_dataset, check_enough_prompts, check_model, check_reward_funcs
 from .metrics import credit_metrics
 from .scoring import ScoredTurns
+from .template_check import warn_of_template
 
 logger = logging.getLogger(__name__)
 
@@ -118,6 +119,7 @@ class ACPOTrainer(ScoredTurns):
         )
         check_model(self.model, self._tokenizer)
         self._guard_rewards(args.on_reward_error, use_declared_weights)
+        warn_of_template(self)
         self._use_gspo_token = args.importance_sampling_level == "sequence" and not self._is_uniform
         if self._use_gspo_token:
             self.importance_sampling_level = "token"

@@ -187,6 +187,24 @@ def test_a_call_may_only_give_what_is_left_of_the_budget(tmp_path):
     assert trainer.recorded.fields["turn_rewards"][0][1]["outcome"] == 7.0  # judged like any turn
 
 
+@pytest.mark.parametrize(("limits", "reason"), [({"max_turns": 2}, "turns"), ({"max_completion_length": 12}, "tokens")])
+def test_environment_judges_an_episode_that_a_limit_ended(tmp_path, limits, reason):
+    class Strict(Echo):
+        def cut_off(self, why):
+            return {"outcome": -10.0, "format": -1.0 if why == "turns" else None}
+
+    rollout_options = {"max_turns": limits.pop("max_turns", 4)}
+    trainer, _ = run(tmp_path, [["abc", "bye"], ["def"]], Strict, rollout_options, **limits)
+    assert trainer.recorded.fields["stop_reason"] == [reason, "done"]
+    first, last = trainer.recorded.fields["turn_rewards"][0]
+    assert first == {"outcome": 3.0, "format": None}
+    assert last == {
+        "outcome": {"turns": -7.0, "tokens": -7.0}[reason],
+        "format": {"turns": -1.0, "tokens": None}[reason],
+    }
+    assert trainer.recorded.fields["turn_rewards"][1] == [{"outcome": 3.0, "format": None}]
+
+
 @pytest.mark.parametrize(("budget", "fits"), [(5, False), (6, True)])
 def test_an_observation_that_leaves_no_token_is_dropped_and_the_row_counts_as_truncated(tmp_path, budget, fits):
     script = [["a", "bye"], *([["bcd"]] if fits else [])]

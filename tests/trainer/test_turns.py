@@ -206,3 +206,15 @@ def test_run_stops_if_generation_was_not_recorded(tmp_path, monkeypatch):
     trainer = scripted_trainer(tmp_path, [["a", "b"]], tools=TOOLS)
     with pytest.raises(RuntimeError, match="what the policy sampled was not recorded"):
         trainer.train()
+
+
+def forgets(prompts, trainer):
+    raise AssertionError("not called")
+
+
+@pytest.mark.parametrize(("options", "warns"), [({"rollout_func": forgets}, True), ({"tools": TOOLS}, False)])
+def test_template_that_rewrites_earlier_turns_is_named_at_the_start_with_one_that_does_not(
+    tmp_path, options, warns, caplog
+):
+    scripted_trainer(tmp_path, [["a", "b"]], **options)
+    assert ("TRL's is trl.chat_template_utils.qwen3_training_chat_template" in caplog.text) is warns
