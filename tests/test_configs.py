@@ -107,7 +107,7 @@ def test_first_line_launches_the_file_and_parses(file, monkeypatch):
     if launch.config_file:
         load_config_from_file(str(REPOSITORY / launch.config_file))
     script, config, model, mixture = parsed(file, monkeypatch)
-    assert model.model_name_or_path and script.reward_funcs and config.output_dir
+    assert model.model_name_or_path and config.output_dir and (script.reward_funcs or script.environment)
     assert bool(script.dataset_name) != bool(mixture.datasets)
 
 

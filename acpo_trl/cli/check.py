@@ -46,11 +46,13 @@ def run(arguments: list[str], prog: str) -> None:
     parser.add_argument("--num_rows", type=int, default=100, metavar="N", help="rows to check (default: %(default)s)")
     found, rest = parser.parse_known_args(arguments or ["--help"])
     try:
-        rewards, weights, rows = prepare(rest, found.num_rows)
+        rewards, weights, rows, environment = prepare(rest, found.num_rows)
     except (ValueError, TypeError, OSError) as error:
         sys.exit(f"{prog} check: error: {error}")
     results = [check(reward, rows) for reward in rewards if not why_unchecked(reward)]
     print("\n".join(report(rewards, weights, results)))
+    if environment:
+        print(f"\n{environment}: its rewards are not checked: they judge turns, which only a rollout has.")
     if not all(result.is_fine for result in results):
         sys.exit(1)
 
@@ -66,8 +68,8 @@ class Rows(NamedTuple):
     """Whether prompts and completions are chat messages."""
 
 
-def prepare(arguments: list[str], num_rows: int) -> tuple[list[Any], list[float], Rows]:
-    """The rewards, their weights, and the rows to check them on.
+def prepare(arguments: list[str], num_rows: int) -> tuple[list[Any], list[float], Rows, str]:
+    """The rewards, their weights, the rows to check them on, and what errors call the environment ("": none).
 
     Raises:
         ValueError, OSError: arguments, rewards or data that cannot be used.
@@ -79,6 +81,7 @@ def prepare(arguments: list[str], num_rows: int) -> tuple[list[Any], list[float]
     from trl import DatasetMixtureConfig
 
     from . import data
+    from .environment import load_environment
     from .rewards import check_arguments, effective_weights, load_rewards
 
     # The training options stay unread: whether they fit this machine is not the question.
@@ -87,8 +90,9 @@ def prepare(arguments: list[str], num_rows: int) -> tuple[list[Any], list[float]
         kind(**{option.name: given[option.name] for option in fields(kind) if option.init})
         for kind in (ACPOScriptArguments, DatasetMixtureConfig)
     )
+    environment = load_environment(script_args.environment, script_args.rollout)
     rewards, weights = load_rewards(
-        script_args.reward_funcs, script_args.reward_model_name_or_path, given["reward_weights"]
+        script_args.reward_funcs, script_args.reward_model_name_or_path, given["reward_weights"], environment
     )
     set_seed(given["seed"])  # as in training, for the same rows
     script_args = replace(script_args, max_train_samples=min(num_rows, script_args.max_train_samples or num_rows))
@@ -96,9 +100,9 @@ def prepare(arguments: list[str], num_rows: int) -> tuple[list[Any], list[float]
     is_chat = script_args.prompt_format != "text"
     prepared = list(data.prepare(split, script_args, has_chat_template=is_chat))
     sources = [{**row, "prompt": raw.get("prompt", row["prompt"])} for row, raw in zip(prepared, split, strict=True)]
-    check_arguments(rewards, list(prepared[0]))
+    check_arguments(rewards, list(prepared[0]), environment)
     weights = weights or effective_weights(rewards, [None] * len(rewards))
-    return rewards, weights, Rows(prepared, sources, is_chat)
+    return rewards, weights[: len(rewards)], Rows(prepared, sources, is_chat), environment.label
 
 
 def why_unchecked(reward: Any) -> str:

@@ -2,11 +2,8 @@
 
 import functools
 import inspect
-import json
-import math
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from trl.trainer.utils import get_callable_name
@@ -14,6 +11,8 @@ from trl.trainer.utils import get_callable_name
 from ..resolve import resolve
 from ..rewards import REWARDS
 from ..rewards.declare import declaration_of
+from .entry import Entry, check_options, make, read_entry
+from .environment import Environment
 
 Reward = Callable[..., Any]
 
@@ -22,67 +21,35 @@ TRL_ARGUMENTS = ("prompts", "completions", "completion_ids", "trainer_state", "l
 RESERVED = (*TRL_ARGUMENTS, "environments")
 KEYS = ["name", "weight", "options"]
 EXAMPLE = '{"name": "math", "weight": 1.0, "options": {"limit_s": 2}}'
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One entry of `reward_funcs`."""
-
-    name: str
-    weight: float | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
+NO_ENVIRONMENT = Environment()
 
 
 def load_rewards(
-    entries: Sequence[str | Mapping[str, Any]] | None, reward_model: str | None, weights: Sequence[float] | None
+    entries: Sequence[str | Mapping[str, Any]] | None,
+    reward_model: str | None,
+    weights: Sequence[float] | None,
+    environment: Environment = NO_ENVIRONMENT,
 ) -> tuple[list[Any], list[float] | None]:
     """The reward model, if any, then the rewards of `reward_funcs`; and their weights, None if nobody sets one.
+
+    The trainer adds the rewards of the environment behind them.
 
     Raises:
         ValueError: no reward, an entry that cannot be read or built, two rewards of one name, or weights that do not
             fit.
     """
-    read = [read_entry(entry) for entry in entries or ()]
+    read = [read_entry(entry, "reward_funcs", KEYS, EXAMPLE) for entry in entries or ()]
     rewards: list[Any] = [reward_model] if reward_model else []
     rewards += map(build, read)
-    if not rewards:
+    if not rewards and not environment.scores:
         raise ValueError(
             "reward_funcs None: nothing would score the completions; expected names among "
-            f"{sorted(REWARDS)} or dotted paths; set reward_funcs or reward_model_name_or_path."
+            f"{sorted(REWARDS)} or dotted paths; set reward_funcs, reward_model_name_or_path, or an environment that "
+            "has reward_kinds."
         )
     check_names(rewards)
     own = [None] * bool(reward_model) + [entry.weight for entry in read]
-    return rewards, choose_weights(rewards, own, weights)
-
-
-def read_entry(entry: Any) -> Entry:
-    """An entry of `reward_funcs`: a name, or a mapping (on the command line as JSON) with `name`, `weight`, `options`.
-
-    Raises:
-        ValueError: it is neither, or has unknown keys or values of the wrong type.
-    """
-    given = entry
-    if isinstance(entry, str) and entry.lstrip().startswith("{"):
-        try:
-            given = json.loads(entry)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"reward_funcs {entry!r}: is no JSON ({error}); expected e.g. {EXAMPLE}.") from error
-    if isinstance(given, str):
-        return Entry(given)
-    if not isinstance(given, Mapping) or not isinstance(given.get("name"), str) or not given.keys() <= set(KEYS):
-        raise ValueError(
-            f"reward_funcs {entry!r}: is neither a name nor a mapping with `name` and no keys beside {KEYS}; expected "
-            f"e.g. math or {EXAMPLE}; an argument of the reward itself belongs into `options`."
-        )
-    weight, options = given.get("weight"), given.get("options") or {}
-    if weight is not None and (type(weight) not in (int, float) or not math.isfinite(weight)):
-        raise ValueError(f"reward_funcs {given['name']!r}: weight {weight!r}: expected a finite number such as 0.1.")
-    if not isinstance(options, Mapping):
-        raise ValueError(
-            f"reward_funcs {given['name']!r}: options {options!r}: is a {type(options).__name__}; expected a mapping "
-            "from option to value."
-        )
-    return Entry(given["name"], weight, options)
+    return rewards, choose_weights(rewards, own, weights, environment.reward_kinds)
 
 
 def build(entry: Entry) -> Reward:
@@ -97,52 +64,22 @@ def build(entry: Entry) -> Reward:
     elif entry.options and callable(target):
         target = with_options(target, entry)
     if not callable(target):
-        raise ValueError(f"reward_funcs {entry.name!r}: is a {type(target).__name__}; expected a function.")
+        raise ValueError(f"{entry.label}: is a {type(target).__name__}; expected a function.")
     return target
-
-
-def make(kind: Callable[..., Any], entry: Entry) -> Reward:
-    """An object of a class of rewards."""
-    parameters = inspect.signature(kind).parameters.values()
-    if all(parameter.kind is not parameter.VAR_KEYWORD for parameter in parameters):
-        check_options(kind, entry)
-    try:
-        return kind(**entry.options)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"reward_funcs {entry.name!r}: options {dict(entry.options)}: {error}; expected values for "
-            f"{option_names(kind)}; correct them."
-        ) from error
 
 
 def with_options(function: Reward, entry: Entry) -> Reward:
     """A reward function whose options are set, with the function's name and declaration."""
     if not inspect.isroutine(function):
         raise ValueError(
-            f"reward_funcs {entry.name!r}: is an object, made before its options {dict(entry.options)} could be told; "
+            f"{entry.label}: is an object, made before its options {dict(entry.options)} could be told; "
             "expected a function or a class; name its class, or drop the options."
         )
-    check_options(function, entry)
+    check_options(function, entry, RESERVED)
     bound = functools.partial(function, **entry.options)
     bound.__name__ = function.__name__  # type: ignore[attr-defined]
     bound.declaration = declaration_of(function)  # type: ignore[attr-defined]
     return bound
-
-
-def check_options(target: Callable[..., Any], entry: Entry) -> None:
-    """Raise ValueError for options without a parameter of their name: `**columns` would swallow a mistyped one."""
-    if unknown := sorted(set(entry.options) - set(option_names(target))):
-        raise ValueError(
-            f"reward_funcs {entry.name!r}: no such options {unknown}; expected some of {option_names(target)}; correct "
-            "the spelling."
-        )
-
-
-def option_names(target: Callable[..., Any]) -> list[str]:
-    """The keywords that a class or a reward function takes, less those that TRL fills."""
-    parameters = inspect.signature(target).parameters.values()
-    named = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
-    return [name for name in named if name not in RESERVED]
 
 
 def check_names(rewards: Sequence[Any]) -> None:
@@ -156,9 +93,11 @@ def check_names(rewards: Sequence[Any]) -> None:
 
 
 def choose_weights(
-    rewards: Sequence[Any], own: Sequence[float | None], weights: Sequence[float] | None
+    rewards: Sequence[Any], own: Sequence[float | None], weights: Sequence[float] | None, kinds: Sequence[str] = ()
 ) -> list[float] | None:
     """`reward_weights`, or the entries' own weights beside declared ones, or None if there is neither.
+
+    `reward_weights` may go on with a weight for each of `kinds`, the rewards of the environment.
 
     Raises:
         ValueError: both are set, or `reward_weights` has the wrong length.
@@ -171,10 +110,11 @@ def choose_weights(
             f"reward_weights {list(weights)}: entries of reward_funcs set weights too; expected one of the two; drop "
             "reward_weights, or `weight` from the entries."
         )
-    if len(weights) != len(rewards):
+    if len(weights) not in (len(rewards), len(rewards) + len(kinds)):
+        more = f", and perhaps one for each kind of the environment's rewards, {list(kinds)}" if kinds else ""
         raise ValueError(
             f"reward_weights {list(weights)}: {len(weights)} weights for {len(rewards)} rewards; expected one for each "
-            "of reward_model_name_or_path (first, if set) and reward_funcs."
+            f"of reward_model_name_or_path (first, if set) and reward_funcs{more}."
         )
     return list(weights)
 
@@ -187,7 +127,9 @@ def effective_weights(rewards: Sequence[Any], own: Sequence[float | None]) -> li
     ]
 
 
-def check_arguments(rewards: Sequence[Any], columns: Collection[str]) -> None:
+def check_arguments(
+    rewards: Sequence[Any], columns: Collection[str], environment: Environment = NO_ENVIRONMENT
+) -> None:
     """Raise ValueError for a reward function that cannot be called, or cannot work, with the dataset's columns."""
     functions = [reward for reward in rewards if callable(reward)]
     if functions and (taken := sorted(set(columns) & set(RESERVED))):
@@ -195,7 +137,7 @@ def check_arguments(rewards: Sequence[Any], columns: Collection[str]) -> None:
             f"dataset columns {taken}: TRL passes arguments of these names to reward functions; expected other names; "
             "rename or remove the columns."
         )
-    given = dict.fromkeys({*TRL_ARGUMENTS, *columns} - {"prompt", "completion"})
+    given = dict.fromkeys({*TRL_ARGUMENTS, *columns, *environment.columns} - {"prompt", "completion"})
     for reward in functions:
         check_call(reward, {**given, "turns": None} if declaration_of(reward).level == "turn" else given)
         if check := getattr(reward, "check_columns", None):

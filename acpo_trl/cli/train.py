@@ -30,6 +30,12 @@ class ACPOScriptArguments(ScriptArguments):
             and, if wanted, `weight` and `options`.
         reward_model_name_or_path (`str`, *optional*):
             A reward model, added before `reward_funcs`.
+        environment (`str` or `dict`, *optional*):
+            Environment that the policy acts in: a name of `acpo_trl.envs.ENVIRONMENTS`, the dotted path of a class, or
+            a mapping with `name` and `options`. By TRL's tool loop, unless `rollout` is set.
+        rollout (`dict`, *optional*):
+            Options of `acpo_trl.rollouts.MultiTurnRollout`, which then drives the environment with text: `max_turns`
+            at least. An environment with tools is called with tags.
         prompt_column (`str`, *optional*):
             Column with the prompts. Defaults to the first of `prompt`, `problem`, `question`.
         answer_column (`str`, *optional*):
@@ -54,6 +60,20 @@ class ACPOScriptArguments(ScriptArguments):
     reward_model_name_or_path: str | None = field(
         default=None,
         metadata={"help": "A reward model (Hub name or folder), added before `reward_funcs`."},
+    )
+    environment: dict[str, Any] | str | None = field(
+        default=None,
+        metadata={
+            "help": "Environment that the policy acts in: a name of `acpo_trl.envs.ENVIRONMENTS`, the dotted path of a "
+            "class, or a mapping (here a JSON object) with `name` and `options`."
+        },
+    )
+    rollout: dict[str, Any] | str | None = field(
+        default=None,
+        metadata={
+            "help": "Options of `acpo_trl.rollouts.MultiTurnRollout`, here as a JSON object such as "
+            "'{\"max_turns\": 8}': text and tags instead of TRL's tool loop."
+        },
     )
     prompt_column: str | None = field(
         default=None,
@@ -155,16 +175,21 @@ def prepare(
     from ..trainer import ACPOTrainer
     from .checkpoint import find_checkpoint
     from .data import load_prompts
+    from .environment import check_rows, check_tokenizer, load_environment
     from .model import load_processor, model_init_kwargs
     from .rewards import check_arguments, load_rewards
 
+    environment = load_environment(script_args.environment, script_args.rollout)
     rewards, training_args.reward_weights = load_rewards(
-        script_args.reward_funcs, script_args.reward_model_name_or_path, training_args.reward_weights
+        script_args.reward_funcs, script_args.reward_model_name_or_path, training_args.reward_weights, environment
     )
     checkpoint = find_checkpoint(training_args.output_dir, training_args.resume_from_checkpoint)
     processor = load_processor(model_args, training_args)
+    check_tokenizer(environment, processor, training_args.chat_template_kwargs or {})
     splits = load_prompts(script_args, dataset_args, training_args, bool(processor.chat_template))
-    check_arguments(rewards, next(iter(splits[0])))
+    for rows in splits:
+        check_rows(environment, next(iter(rows)))
+    check_arguments(rewards, next(iter(splits[0])), environment)
 
     training_args.model_init_kwargs = model_init_kwargs(model_args, training_args)
     trainer = ACPOTrainer(
@@ -176,6 +201,7 @@ def prepare(
         processing_class=processor,
         quantization_config=get_quantization_config(model_args),
         peft_config=get_peft_config(model_args),
+        **environment.arguments,
     )
     return trainer, checkpoint
 

@@ -142,7 +142,7 @@ def test_config_of_a_run_is_taken_as_it_is_and_neither_model_nor_device_matters(
         f"model_name_or_path: /absent/model\nbf16: true\nnum_generations: 7\nuse_vllm: true\n"
         f"dataset_name: {write_rows(*ROWS)}\nmax_train_samples: 3\nprompt_format: text\nreward_funcs: [format]\n"
     )
-    rewards, weights, (prepared, sources, is_chat) = prepare(["--config", str(config)], num_rows=100)
+    rewards, weights, (prepared, sources, is_chat), _ = prepare(["--config", str(config)], num_rows=100)
     assert (len(prepared), is_chat, weights, len(rewards)) == (3, False, [1.0], 1)
     assert prepared[0] == sources[0] == {"problem": "0+1=", "prompt": "0+1=", "solution": "1"}
 
@@ -150,7 +150,7 @@ def test_config_of_a_run_is_taken_as_it_is_and_neither_model_nor_device_matters(
 def test_gold_answers_are_told_from_the_prompts_of_the_dataset(write_rows):
     path = write_rows({"prompt": "def f():\n", "test": "assert f()"})
     options = ["--dataset_name", path, "--reward_funcs", "code", "--prompt_template", "Complete: {prompt}"]
-    _, _, rows = prepare(options, num_rows=1)
+    _, _, rows, _ = prepare(options, num_rows=1)
     assert rows.prepared[0]["prompt"] == [{"role": "user", "content": "Complete: def f():\n"}]
     assert rows.sources == [{"prompt": "def f():\n", "test": "assert f()"}]
 

@@ -132,7 +132,7 @@ def test_reward_that_cannot_be_used_is_named(entries, weights, message):
         (7, "reward_funcs 7: is neither a name nor a mapping"),
         ({"weight": 1.0}, r"is neither a name nor a mapping with `name` and no keys beside \['name', 'weight', 'opt"),
         ({"math": {"limit_s": 2}}, "is neither a name nor a mapping"),
-        ({"name": "math", "limit_s": 2}, "an argument of the reward itself belongs into `options`"),
+        ({"name": "math", "limit_s": 2}, "its own arguments belong into `options`"),
         ('{"name": "math"', "is no JSON"),
         ({"name": "math", "weight": "1e-1"}, "'math': weight '1e-1': expected a finite number such as 0.1"),
         ({"name": "math", "weight": True}, "'math': weight True: expected a finite number"),
