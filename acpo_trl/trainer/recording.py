@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import torch
@@ -58,7 +60,14 @@ class RecordedRollouts(ExactResume):
         if messages is not None and all(row is not None for row in messages):
             completions = messages
         self.recorded = record(
-            prompt_ids, completion_ids, tool_mask, completions, log_probs, fields, self.max_tool_calling_iterations
+            prompt_ids,
+            completion_ids,
+            tool_mask,
+            completions,
+            log_probs,
+            fields,
+            self._tokenizer.decode,
+            self.max_tool_calling_iterations,
         )
         self._check(sampled)
         return (prompt_ids, completion_ids, tool_mask, completions, log_probs, extra_fields, *images)
@@ -108,6 +117,7 @@ def record(
     completions: Sequence[Any],
     log_probs: Sequence[Sequence[float]] | None,
     fields: dict[str, list[Any]],
+    decode: Callable[..., str],
     max_iterations: int | None = None,
 ) -> RecordedRollout:
     """Read the turns of completions from what their rollout recorded, else from their masks and messages."""
@@ -119,6 +129,8 @@ def record(
         row_log_probs = None if log_probs is None else log_probs[index]
         rows.append(RolloutRow(prompt_ids[index], ids, mask, turn_ids, row_log_probs, cut_turns))
         messages = as_messages(completions[index])
+        if max(turn_ids, default=-1) >= count_turns(messages):  # a rollout that TRL decoded as one text
+            messages = messages_of_runs(ids, mask, decode)
         num_turns.append(fields["num_turns"][index] if "num_turns" in fields else count_turns(messages))
         try:
             views.append(view_turns(messages, turn_ids, num_turns[-1]))
@@ -140,6 +152,17 @@ def runs_of(mask: Sequence[int]) -> list[int]:
             turn += 1
         turn_ids.append(turn if action else -1)
     return turn_ids
+
+
+def messages_of_runs(ids: Sequence[int], mask: Sequence[int], decode: Callable[..., str]) -> list[dict[str, Any]]:
+    """Runs of the policy's tokens as assistant messages, all others as user messages."""
+    runs = [
+        (action, [token for token, _ in run]) for action, run in groupby(zip(ids, mask, strict=True), itemgetter(1))
+    ]
+    return [
+        {"role": "assistant" if action else "user", "content": decode(run, skip_special_tokens=True)}
+        for action, run in runs
+    ]
 
 
 def as_messages(completion: Any) -> list[dict[str, Any]]:

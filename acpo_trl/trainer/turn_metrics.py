@@ -3,7 +3,7 @@
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 from accelerate.utils import gather_object
@@ -40,9 +40,10 @@ def turn_metrics(recorded: RecordedRollout) -> dict[str, float]:
         "turns/invalid": _mean(of["invalid"]),
         "turns/action_share": sum(of["action"]) / sum(of["length"]),
         "tools/calls": _mean(of["calls"]),
-        "tools/name_entropy": entropy(of["tools"]),
-        "tools/argument_entropy": entropy(zip(of["tools"], of["arguments"], strict=True)),
     }
+    if of["tools"]:
+        metrics["tools/name_entropy"] = entropy(of["tools"])
+        metrics["tools/argument_entropy"] = entropy(list(zip(of["tools"], of["arguments"], strict=True)))
     for name, lowest, highest in BUCKETS:
         metrics[f"turns/share/{name}"] = _mean([lowest <= count <= highest for count in of["num_turns"]])
     if of["stop"]:
@@ -50,11 +51,10 @@ def turn_metrics(recorded: RecordedRollout) -> dict[str, float]:
     return metrics
 
 
-def entropy(values: Iterable[Any]) -> float:
-    """Entropy in nats of the distribution of `values`; NaN without any."""
-    counts = Counter(values)
-    total = sum(counts.values())
-    return -sum(n / total * math.log(n / total) for n in counts.values()) if total else math.nan
+def entropy(values: Sequence[Any]) -> float:
+    """Entropy in nats of the distribution of one or more values."""
+    shares = [count / len(values) for count in Counter(values).values()]
+    return -sum(share * math.log(share) for share in shares)
 
 
 def _mean(values: list[Any]) -> float:

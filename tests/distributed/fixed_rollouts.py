@@ -1,6 +1,8 @@
 """Train on rollouts that do not depend on the number of processes and write what was seen to a JSON file.
 
-    accelerate launch ... fixed_rollouts.py OUTPUT.json LOSS_TYPE ...
+    accelerate launch ... fixed_rollouts.py OUTPUT.json LOSS_TYPE|turns ...
+
+`turns` gives each turn its own advantage, from rewards of whole completions and of turns.
 
 The generation batch is eight completions of one prompt, so with two processes every group spans both.
 """
@@ -14,6 +16,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import torch
 from accelerate import PartialState
 from tiny import build_trainer
+
+from acpo_trl.rewards import reward as declared
 
 LENGTHS = [6, 3, 5, 1, 4, 6, 2, 5]
 
@@ -34,11 +38,22 @@ def reward(completion_ids, **kwargs):
     return [sum(ids) % 7 / 7 for ids in completion_ids]
 
 
-def train(loss_type, **settings):
+@declared(kind="process", level="turn", weight=0.5)
+def turn_reward(completion_ids, turns, **kwargs):
+    return [
+        [sum(ids[slice(*turn.span)]) % 5 / 5 if k != 1 else None for k, turn in enumerate(views)]
+        for ids, views in zip(completion_ids, turns, strict=True)
+    ]
+
+
+TURNS = {"turn_estimator": "outcome", "turn_estimator_options": {"gamma": 0.9}, "reward_funcs": [reward, turn_reward]}
+
+
+def train(name, **settings):
+    loss_type = "dapo" if name == "turns" else name
     trainer = build_trainer(
-        reward_funcs=reward,
         prompts=["1", "22", "333", "4444"],
-        output_dir=f"{sys.argv[1]}.{loss_type}",
+        output_dir=f"{sys.argv[1]}.{name}",
         loss_type=loss_type,
         per_device_train_batch_size=8 // PartialState(cpu=True).num_processes,
         num_generations=8,
@@ -46,7 +61,7 @@ def train(loss_type, **settings):
         log_completions=True,
         max_steps=3,
         num_iterations=2,
-        **settings,
+        **{"reward_funcs": reward, **(TURNS if name == "turns" else {}), **settings},
     )
     trainer.train()
     advantages = list(trainer._logs["extra"]["token_advantages"])
@@ -56,10 +71,8 @@ def train(loss_type, **settings):
 
 if __name__ == "__main__":
     results = {}
-    for loss_type in sys.argv[2:]:
-        results[loss_type], accelerator = train(
-            loss_type, credit_normalization="sign" if loss_type == "grpo" else "none"
-        )
+    for name in sys.argv[2:]:
+        results[name], accelerator = train(name, credit_normalization="sign" if name == "grpo" else "none")
     results["num_processes"] = accelerator.num_processes
     if accelerator.is_main_process:
         Path(sys.argv[1]).write_text(json.dumps(results))

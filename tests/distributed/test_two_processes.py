@@ -10,7 +10,7 @@ import pytest
 
 HERE = Path(__file__).parent
 CONFIG = HERE.parents[1] / "configs" / "accelerate" / "cpu2.yaml"
-LOSSES = ["grpo", "dapo", "sapo"]
+LOSSES = ["grpo", "dapo", "sapo", "turns"]
 # Speed, and statistics that TRL averages over processes instead of tokens or rows.
 NOT_COMPARED = ("step_time", "runtime", "per_second", "flos", "train_loss")
 
@@ -42,6 +42,15 @@ def test_two_processes_give_the_advantages_of_one(runs, loss_type):
     for expected, got in zip(one, two, strict=True):
         assert got == pytest.approx(expected, rel=1e-5, abs=1e-7)
     assert max(abs(a) for row in one for a in row) > 0.1
+
+
+@pytest.mark.slow
+def test_turns_of_a_completion_have_advantages_of_their_own_on_every_process(runs):
+    for run in runs:
+        assert run["turns"]["logs"][0]["turns/count/max"] == 3
+        assert run["turns"]["logs"][0]["turns/count/min"] == 1
+        assert 0 < run["turns"]["logs"][0]["turns/advantage_share/process"] < 1
+        assert any(len({round(a, 5) for a in row if a}) > 1 for row in run["turns"]["advantages"])
 
 
 @pytest.mark.slow
