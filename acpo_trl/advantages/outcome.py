@@ -20,5 +20,5 @@ def outcome(turns: TurnRewards, *, gamma: float = 1.0) -> Tensor:
     """
     position = torch.arange(turns.values.size(1), device=turns.values.device)
     to_end = (turns.num_turns.unsqueeze(1) - 1 - position).clamp(min=0)
-    advantages = standardize(turns.totals, turns.num_generations).unsqueeze(1) * gamma**to_end
+    advantages = standardize(turns.totals, turns.num_generations).unsqueeze(1) * gamma ** to_end.to(turns.values)
     return torch.where(turns.exists, advantages, 0)

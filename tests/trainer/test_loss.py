@@ -143,6 +143,37 @@ def test_environment_tokens_add_nothing_to_the_loss(make_trainer):
     assert all(torch.equal(first[1][n], second[1][n]) for n in first[1])
 
 
+def test_environment_token_that_nobody_reads_on_from_changes_nothing(make_trainer):
+    """The last token of a row is seen by no other, so its own loss is all it could change."""
+    trainer = make_trainer()
+    inputs = make_batch(trainer.model)
+    inputs["tool_mask"][2, -1] = 0
+    other = {**inputs, "completion_ids": inputs["completion_ids"].clone()}
+    other["completion_ids"][2, -1] = (other["completion_ids"][2, -1] + 1) % 256
+    first, second = loss_and_gradients(trainer, inputs), loss_and_gradients(trainer, other)
+    assert first[0].item() == second[0].item()
+    assert all(torch.equal(first[1][n], second[1][n]) for n in first[1])
+
+
+def test_gradient_at_environment_and_padding_tokens_is_exactly_zero(make_trainer):
+    trainer = make_trainer()
+    inputs = make_batch(trainer.model, advantages=torch.tensor([[1.0, -1.0, 0.5, -0.5, 2.0]] * 4))
+    seen = []
+    inner = trainer._get_per_token_logps_and_entropies
+
+    def keep(*args, **kwargs):
+        log_probs, *rest = inner(*args, **kwargs)
+        log_probs.retain_grad()
+        seen.append(log_probs)
+        return (log_probs, *rest)
+
+    trainer._get_per_token_logps_and_entropies = keep
+    loss_and_gradients(trainer, inputs)
+    mask = (inputs["completion_mask"] * inputs["tool_mask"]).bool()
+    assert (seen[0].grad[~mask] == 0).all()
+    assert seen[0].grad[mask].abs().sum() > 0
+
+
 @pytest.mark.parametrize("extra", [1, 4])
 def test_padding_does_not_change_loss_or_metrics(make_trainer, extra):
     trainer = make_trainer()
