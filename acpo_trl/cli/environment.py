@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from transformers.utils import get_json_schema
 from trl.chat_template_utils import (
     add_response_schema,
     get_training_chat_template,
@@ -14,6 +15,7 @@ from trl.chat_template_utils import (
 )
 
 from ..envs import ENVIRONMENTS, TaggedTools
+from ..envs.judge import tools_of
 from ..resolve import resolve
 from ..rollouts import MultiTurnRollout, to_rollout
 from ..rollouts.chat import Chat
@@ -93,6 +95,7 @@ def load_environment(name: str | Mapping[str, Any] | None, rollout: str | Mappin
             f"{entry.label}: has a method `step`, so it reads the text of each turn, which TRL's tool loop does not "
             f"give it; expected `rollout` too; set it, e.g. to {ROLLOUT_EXAMPLE}."
         )
+    check_documented(probe, entry)
     return Environment(entry.label, probe, {"environment_factory": factory})
 
 
@@ -104,6 +107,18 @@ def check_form(probe: Any, entry: Entry, needs_kinds: bool) -> None:
             f"{entry.label}: gives a {type(probe).__name__} without `{lacks[0]}`; expected an environment with the "
             "methods of acpo_trl.envs.ToolEnvironment or StepEnvironment; see docs/howto/add_environment.md."
         )
+
+
+def check_documented(probe: Any, entry: Entry) -> None:
+    """Raise ValueError for a tool that the prompt could not describe."""
+    for name, tool in tools_of(probe).items():
+        try:
+            get_json_schema(tool)
+        except Exception as error:  # transformers has two kinds of its own
+            raise ValueError(
+                f"{entry.label}: tool {name!r} cannot be described to the policy: {error} Expected type hints and a "
+                "docstring that lists the arguments; write them, or begin the name with an underscore."
+            ) from error
 
 
 def make_rollout(factory: Any, probe: Any, entry: Entry, rollout: str | Mapping[str, Any]) -> MultiTurnRollout:

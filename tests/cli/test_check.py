@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from acpo_trl.cli.check import prepare, run
+from acpo_trl.envs import lookup_tasks
 from acpo_trl.rewards import reward
 
 ROWS = [{"problem": f"{n}+1=", "answer": str(n + 1)} for n in range(12)]
@@ -198,3 +199,21 @@ def test_command_checks_the_built_in_rewards(write_rows):
     result = subprocess.run(command, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     assert cells(result.stdout, "math")["right"] == "12"
+
+
+def test_environment_is_named_as_unchecked_beside_the_rewards(write_rows, tmp_path, capsys):
+    rows = lookup_tasks(2, seed=0)
+    config = tmp_path / "agent.yaml"
+    config.write_text("environment: {name: lookup}\nrollout: {max_turns: 3}\nreward_weights: [0.5, 1, 1, 1, 1]\n")
+    options = ["--config", str(config), "--dataset_name", write_rows(*rows)]
+    note = "environment 'lookup': its rewards are not checked: they judge turns, which only a rollout has.\n"
+    assert check(*options, "--reward_funcs", "exact_match") == 0
+    out = capsys.readouterr().out
+    assert (cells(out, "exact_match")["weight"], cells(out, "exact_match")["right"]) == ("0.5", "2")
+    assert out.endswith(f"\n\n{note}")
+    config.write_text("environment: lookup\n")
+    assert check(*options) == 0
+    assert capsys.readouterr().out.endswith(f"\n\n{note}")
+    assert check(*options, "--environment", "lookups").startswith(
+        "acpo-trl rewards check: error: environment 'lookups'"
+    )
