@@ -3,12 +3,24 @@
 import json
 
 import pytest
-from tiny import qwen2
+from scripted import TEMPLATE
+from tiny import byte_tokenizer, qwen2
 
 
 @pytest.fixture(scope="session")
 def model_dir(tokenizer, tmp_path_factory):
     folder = tmp_path_factory.mktemp("tiny_qwen2")
+    qwen2().save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.fixture(scope="session")
+def chat_dir(tmp_path_factory):
+    """A tiny model whose chat template knows tools."""
+    folder = tmp_path_factory.mktemp("tiny_chat")
+    tokenizer = byte_tokenizer()
+    tokenizer.chat_template = TEMPLATE
     qwen2().save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return str(folder)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from scripted import TEMPLATE, Scripted, call
-from tiny import byte_tokenizer, qwen2
+from tiny import byte_tokenizer
 
 from acpo_trl.cli.environment import check_columns, check_rows, check_tokenizer, load_environment
 from acpo_trl.cli.parse import parse
@@ -92,17 +92,6 @@ def asks_environments(completions, environments, **columns):
 def own(name, **more):
     """An entry for something in this file."""
     return {"name": f"{__name__}.{name}", **more}
-
-
-@pytest.fixture(scope="session")
-def chat_dir(tmp_path_factory):
-    """A tiny model whose chat template knows tools."""
-    folder = tmp_path_factory.mktemp("tiny_chat")
-    tokenizer = byte_tokenizer()
-    tokenizer.chat_template = TEMPLATE
-    qwen2().save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return str(folder)
 
 
 @pytest.fixture
