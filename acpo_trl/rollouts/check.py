@@ -22,6 +22,8 @@ class RolloutRow(NamedTuple):
     log_probs: Sequence[float] | None
     cut_turns: Sequence[bool]
     """(K,), turns of which tokens behind a stop string were dropped; may be shorter."""
+    num_spoken: int | None = None
+    """How many turns have a token, by other evidence than the mask; None if there is none."""
 
 
 def check_form(row: RolloutRow, index: int, vocab_size: int) -> None:
@@ -50,6 +52,16 @@ def check_form(row: RolloutRow, index: int, vocab_size: int) -> None:
         if action and turn < last:
             raise RolloutError(f"{where}: turn order, turn {turn} behind turn {last}; expected turns to go upwards.")
         last = max(last, turn)
+
+
+def check_count(row: RolloutRow, index: int) -> None:
+    """Raise RolloutError unless the mask shows as many turns with tokens as were taken."""
+    found = len(turn_spans(row.turn_ids))
+    if row.num_spoken is not None and found != row.num_spoken:
+        raise RolloutError(
+            f"completion {index}: its mask shows {found} turns with tokens, but {row.num_spoken} were taken; expected "
+            "1 for every token that the policy sampled, and 0 between turns."
+        )
 
 
 class Sampled:

@@ -14,9 +14,9 @@ def to_rollout(episodes: Sequence[Episode], eos_token_id: int | None = None) -> 
     """Give what a `rollout_func` of TRL returns.
 
     Beside TRL's keys (`prompt_ids`, `completion_ids`, `logprobs`, `env_mask`) it has fields for the trainer and for
-    reward functions, one entry for each episode: `turn_ids` (T), `num_turns`, `turn_rewards` (K dictionaries by kind),
-    `episode_rewards` (by kind), `state_keys` (K), `observations` (K), `messages` (of the completion), `stop_reason`,
-    `is_truncated`, `cut_turns` (K), `episode_info`.
+    reward functions, one entry for each episode: `turn_ids` (T), `num_turns`, `num_spoken` (turns that have a token),
+    `turn_rewards` (K dictionaries by kind), `episode_rewards` (by kind), `state_keys` (K), `observations` (K),
+    `messages` (of the completion), `stop_reason`, `is_truncated`, `cut_turns` (K), `episode_info`.
 
     Args:
         episodes: N episodes.
@@ -36,6 +36,7 @@ def to_rollout(episodes: Sequence[Episode], eos_token_id: int | None = None) -> 
         "env_mask": [episode.action_mask for episode in episodes],
         "turn_ids": [episode.turn_ids for episode in episodes],
         "num_turns": [len(episode.turns) for episode in episodes],
+        "num_spoken": [sum(bool(turn.token_ids) for turn in episode.turns) for episode in episodes],
         "turn_rewards": [[turn.rewards for turn in episode.turns] for episode in episodes],
         "episode_rewards": [episode.rewards for episode in episodes],
         "state_keys": [[turn.state_key for turn in episode.turns] for episode in episodes],

@@ -10,12 +10,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..rollouts.check import RolloutError, RolloutRow, Sampled, check_form
+from ..rollouts.check import RolloutError, RolloutRow, Sampled, check_count, check_form
 from ..rollouts.view import TurnView, view_turns
 from .resume import ExactResume
 
 # Fields of a rollout that only the trainer reads; all others reach reward functions as columns.
-OWN_FIELDS = ("turn_ids", "num_turns", "messages", "cut_turns")
+OWN_FIELDS = ("turn_ids", "num_turns", "num_spoken", "messages", "cut_turns")
 
 
 @dataclass
@@ -67,7 +67,7 @@ class RecordedRollouts(ExactResume):
             log_probs,
             fields,
             self._tokenizer.decode,
-            self.max_tool_calling_iterations,
+            self.max_tool_calling_iterations if self.rollout_func is None else None,
         )
         self._check(sampled)
         return (prompt_ids, completion_ids, tool_mask, completions, log_probs, extra_fields, *images)
@@ -82,6 +82,7 @@ class RecordedRollouts(ExactResume):
             check_form(row, index, vocab_size)
             if sampled.calls:  # a `rollout_func` with a sampler of its own vouches for itself
                 sampled.check(row, index, self._tokenizer.decode)
+            check_count(row, index)
 
     def _mask_truncated(self, batch: dict[str, Any]) -> None:
         """Take out completions that a limit ended behind an EOS, such as one whose tool result did not fit."""
@@ -120,18 +121,30 @@ def record(
     decode: Callable[..., str],
     max_iterations: int | None = None,
 ) -> RecordedRollout:
-    """Read the turns of completions from what their rollout recorded, else from their masks and messages."""
+    """Read the turns of completions from what their rollout recorded, else from their masks and messages.
+
+    `max_iterations` is the limit of TRL's tool loop, which has a message for each turn with tokens; None for a
+    `rollout_func`, whose messages TRL makes up by decoding.
+    """
+    has_messages = max_iterations is not None or "messages" in fields
     rows, num_turns, views = [], [], []
     for index, ids in enumerate(completion_ids):
+        told = {name: fields[name][index] for name in OWN_FIELDS if name in fields}
         mask = [1] * len(ids) if action_masks is None else action_masks[index]
-        turn_ids = fields["turn_ids"][index] if "turn_ids" in fields else runs_of(mask)
-        cut_turns = fields["cut_turns"][index] if "cut_turns" in fields else []
+        turn_ids = told.get("turn_ids") or runs_of(mask)
+        messages = as_messages(completions[index]) if has_messages else messages_of_runs(ids, turn_ids, decode)
+        said = sum(message["role"] == "assistant" for message in messages)
+        # TRL appends no message for a last turn that had no room for a token.
+        unsaid = max_iterations is not None and messages[-1]["role"] != "assistant"
         row_log_probs = None if log_probs is None else log_probs[index]
-        rows.append(RolloutRow(prompt_ids[index], ids, mask, turn_ids, row_log_probs, cut_turns))
-        messages = as_messages(completions[index])
-        if max(turn_ids, default=-1) >= count_turns(messages):  # a rollout that TRL decoded as one text
-            messages = messages_of_runs(ids, mask, decode)
-        num_turns.append(fields["num_turns"][index] if "num_turns" in fields else count_turns(messages))
+        rows.append(
+            RolloutRow(
+                *(prompt_ids[index], ids, mask, turn_ids, row_log_probs),
+                cut_turns=told.get("cut_turns", []),
+                num_spoken=told.get("num_spoken", said),
+            )
+        )
+        num_turns.append(told.get("num_turns", said + unsaid))
         try:
             views.append(view_turns(messages, turn_ids, num_turns[-1]))
         except ValueError as error:
@@ -154,26 +167,21 @@ def runs_of(mask: Sequence[int]) -> list[int]:
     return turn_ids
 
 
-def messages_of_runs(ids: Sequence[int], mask: Sequence[int], decode: Callable[..., str]) -> list[dict[str, Any]]:
-    """Runs of the policy's tokens as assistant messages, all others as user messages."""
-    runs = [
-        (action, [token for token, _ in run]) for action, run in groupby(zip(ids, mask, strict=True), itemgetter(1))
-    ]
+def messages_of_runs(ids: Sequence[int], turn_ids: Sequence[int], decode: Callable[..., str]) -> list[dict[str, Any]]:
+    """Turns as assistant messages, what stands between them as user messages."""
+    runs = groupby(zip(ids, turn_ids, strict=False), itemgetter(1))  # lengths are checked later
     return [
-        {"role": "assistant" if action else "user", "content": decode(run, skip_special_tokens=True)}
-        for action, run in runs
+        {
+            "role": "user" if turn < 0 else "assistant",
+            "content": decode([token for token, _ in run], skip_special_tokens=True),
+        }
+        for turn, run in runs
     ]
 
 
 def as_messages(completion: Any) -> list[dict[str, Any]]:
     """A completion as chat messages, also if it is text."""
     return completion if isinstance(completion, list) else [{"role": "assistant", "content": completion}]
-
-
-def count_turns(messages: Sequence[dict[str, Any]]) -> int:
-    """Count generation calls; TRL appends no message for a last one that had no room for a token."""
-    said = sum(message["role"] == "assistant" for message in messages)
-    return said + (messages[-1]["role"] != "assistant" if messages else 0)
 
 
 def lost_its_result(messages: Sequence[dict[str, Any]], num_turns: int, max_iterations: int | None) -> bool:

@@ -1,15 +1,12 @@
 """A batch holds exactly what its episodes say, whatever the padding, the order and the company."""
 
-import json
-
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shared import shared_file
 from test_episode import SEARCH, episodes
 
-from acpo_trl.rollouts import Episode, Segment, Turn, split, to_rollout, to_tensors
+from acpo_trl.rollouts import Episode, Turn, split, to_rollout, to_tensors
 
 
 def rows_of(some):
@@ -74,49 +71,6 @@ def test_episode_that_no_limit_cut_off_is_closed_by_an_unsampled_eos():
     assert rollout["turn_ids"] == [[0, -1], [0, 0], [0], [-1]]
     assert rollout["logprobs"][0] == [-0.5, 0.0]
     assert some[0].completion_ids == [5]
-
-
-def cases():
-    for line in shared_file("cases/rollout.jsonl").read_text().splitlines():
-        case = json.loads(line)
-        for row in [case, *case.get("rows", [])] if isinstance(case.get("rows", []), list) else [case]:
-            if row.get("completion_ids") is not None:
-                yield case, row
-
-
-def episode_of(case, row):
-    prompt, *rest = row["segments"]
-    segments, at = [], 0
-    finish = list(case.get("finish_reasons", []))
-    for segment in (s for s in rest if s["role"] != "pad"):
-        ids = segment["token_ids"]
-        if segment.get("sampled"):
-            given = case.get("logprobs")
-            segments.append(Turn(ids, given and given[at : at + len(ids)], finish.pop(0) if finish else "stop"))
-        else:
-            segments.append(Segment(segment["role"], ids))
-        at += len(ids)
-    return Episode(prompt["token_ids"], segments)
-
-
-def test_shared_rollouts_have_the_expected_mask_and_turn_ids():
-    checked = 0
-    for case, row in cases():
-        if "expected_error" in case or ("mask" in json.dumps(case.get("options", {})) and "truncated" in case):
-            continue
-        episode = episode_of(case, row)
-        length = len(episode.completion_ids)
-        offset = row["expected_turn_ids"][0] if case["id"] == "roll-013" else 0  # a later row of the same episode
-        if case.get("options", {}).get("mask_rows_with_only_failed_calls"):
-            continue
-        assert episode.completion_ids == row["completion_ids"][:length], case["id"]
-        assert episode.action_mask == row["expected_mask"][:length], case["id"]
-        assert [t + offset if t >= 0 else t for t in episode.turn_ids] == row["expected_turn_ids"][:length], case["id"]
-        assert set(row["expected_mask"][length:]) <= {0}, case["id"]
-        if case["tag"] == "truncation" and "finish_reasons" in case:
-            assert episode.is_truncated == case["truncated"], case["id"]
-        checked += 1
-    assert checked >= 40
 
 
 @pytest.mark.parametrize(

@@ -218,3 +218,20 @@ def test_template_that_rewrites_earlier_turns_is_named_at_the_start_with_one_tha
 ):
     scripted_trainer(tmp_path, [["a", "b"]], **options)
     assert ("TRL's is trl.chat_template_utils.qwen3_training_chat_template" in caplog.text) is warns
+
+
+def test_row_of_environment_tokens_only_adds_nothing_and_its_reward_counts(make_trainer):
+    def rollout(prompts, trainer):
+        ids = [[65, 66, 258]] * len(prompts)
+        mask = [[1, 1, 1]] * (len(prompts) - 1) + [[0, 0, 0]]
+        encoded = trainer.processing_class(text=prompts)["input_ids"]
+        return {"prompt_ids": encoded, "completion_ids": ids, "logprobs": None, "env_mask": mask}
+
+    def reward(completions, **columns):
+        return [1.0, 2.0, 3.0, 6.0]
+
+    trainer = make_trainer(rollout_func=rollout, reward_funcs=reward, num_generations=4, max_steps=1)
+    trainer.train()
+    assert trainer.recorded.num_turns == [1, 1, 1, 0]
+    assert trainer.state.log_history[0]["reward"] == 3.0
+    assert trainer.state.log_history[0]["grad_norm"] > 0
