@@ -173,10 +173,17 @@ def check_tools(processor: Any) -> None:
             "as Qwen3's; use such a model, or set `rollout`, and the policy calls tools with tags."
         )
     tokenizer = getattr(processor, "tokenizer", processor)
-    if getattr(tokenizer, "response_template", None) is None and getattr(tokenizer, "response_schema", None) is None:
-        add_response_schema(processor)
-    if not is_chat_template_prefix_preserving(processor):
-        get_training_chat_template(processor)
+    try:
+        if not any(getattr(tokenizer, name, None) for name in ("response_template", "response_schema")):
+            add_response_schema(processor)
+        if not is_chat_template_prefix_preserving(processor):
+            get_training_chat_template(processor)
+    except ValueError as error:
+        raise ValueError(
+            "the chat template of the tokenizer is none whose tool calls TRL can read and continue "
+            f"({' '.join(str(error).split())}); expected, to the letter, one that TRL knows; save the tokenizer with a "
+            "template from trl/chat_templates, or set `rollout`, and the policy calls tools with tags."
+        ) from error
 
 
 def check_rows(environment: Environment, row: Mapping[str, Any]) -> None:
