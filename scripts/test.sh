@@ -9,4 +9,5 @@ if [ "${1:-}" = "--fast" ]; then
     shift
     set -- -m "not slow" "$@"
 fi
-exec python -m pytest "$@"
+# Files stay together: what a module's tests share is made once. Each worker trains with one thread.
+exec env OMP_NUM_THREADS=1 python -m pytest -n auto --maxprocesses 4 --dist loadfile "$@"

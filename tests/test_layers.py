@@ -23,7 +23,7 @@ LAYERS = {
         {"advantages", "credit", "mode", "ratio", "resolve", "rewards", "rollouts", "turns"},
         {"accelerate", "torch", "transformers", "trl"},
     ),
-    "quickstart": ({"envs", "rewards", "trainer"}, None),
+    "quickstart": ({"envs", "rewards", "rollouts", "trainer"}, None),
     "cli": ({"credit", "envs", "mode", "quickstart", "ratio", "resolve", "rewards", "rollouts", "trainer"}, None),
 }
 STANDARD_LIBRARY = set(__import__("sys").stdlib_module_names)

@@ -97,6 +97,7 @@ def test_worker_that_cannot_start_is_an_error():
         Pool("no_such_module.f", LIMIT_S, MEMORY_BYTES).run([()])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["echo", "compute"])
 def test_workers_end_when_their_parent_is_killed(kind):
     parent = subprocess.Popen(

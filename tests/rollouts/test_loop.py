@@ -224,6 +224,7 @@ def test_a_turn_that_is_cut_off_goes_to_the_environment_and_the_episode_goes_on(
     assert trainer.recorded.fields["stop_reason"] == ["done", "done"]
 
 
+@pytest.mark.slow
 def test_no_call_is_made_for_a_prompt_that_fills_the_context(tmp_path):
     trainer, _ = run(tmp_path, [["bye", "bye"]], question="x" * 5000, rows=[{}])
     assert not hasattr(trainer, "asked")

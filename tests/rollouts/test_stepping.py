@@ -158,6 +158,7 @@ def test_a_pool_that_was_used_can_be_pickled():
     assert call(copy, work(0.0))[1] == [True]
 
 
+@pytest.mark.slow
 def test_the_process_ends_although_a_call_hangs():
     program = """
 import time

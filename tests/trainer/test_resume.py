@@ -50,7 +50,9 @@ def logs_from(trainer, step):
     ]
 
 
-@pytest.mark.parametrize("name", WINDOWS)
+@pytest.mark.parametrize(
+    "name", [name if name == "several iterations" else pytest.param(name, marks=pytest.mark.slow) for name in WINDOWS]
+)
 def test_resumed_run_equals_an_uninterrupted_one(make_trainer, tmp_path, name):
     whole = run(make_trainer, tmp_path / "whole", WINDOWS[name], save_steps=3)
     resumed = run(
@@ -64,6 +66,7 @@ def test_resumed_run_equals_an_uninterrupted_one(make_trainer, tmp_path, name):
         assert {k: v for k, v in expected.items() if k not in skip} == {k: v for k, v in got.items() if k not in skip}
 
 
+@pytest.mark.slow
 def test_a_window_of_other_batch_settings_is_not_continued(make_trainer, tmp_path, caplog):
     settings = {"steps_per_generation": 4, "gradient_accumulation_steps": 1}
     run(make_trainer, tmp_path / "a", settings, save_steps=3)
@@ -85,6 +88,7 @@ def test_a_checkpoint_without_a_window_keeps_the_rhythm_of_generation(make_train
     assert trainer._step == 6
 
 
+@pytest.mark.slow
 def test_rollouts_of_a_killed_run_are_not_written_into_the_new_table(make_trainer, tmp_path):
     settings = {"steps_per_generation": 4, "gradient_accumulation_steps": 1}
     run(make_trainer, tmp_path / "a", settings, save_steps=3)
@@ -93,6 +97,7 @@ def test_rollouts_of_a_killed_run_are_not_written_into_the_new_table(make_traine
     assert sum(advantage != advantage for advantage in resumed._logs["advantages"]) == 8
 
 
+@pytest.mark.slow
 def test_windows_are_stored_only_while_open(make_trainer, tmp_path):
     run(make_trainer, tmp_path / "open", {"steps_per_generation": 4, "gradient_accumulation_steps": 1}, save_steps=3)
     run(make_trainer, tmp_path / "shut", {}, save_steps=3)
