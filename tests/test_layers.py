@@ -66,6 +66,12 @@ def test_file_imports_only_lower_layers(path):
         assert other is None or third_party is None or other in third_party, f"{path.name} imports {other}"
 
 
+@pytest.mark.parametrize("path", [p for p in FILES if part_of(p) == "trainer"], ids=lambda p: p.name)
+def test_trainer_knows_no_concrete_reward(path):
+    modules = [node.module or "" for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
+    assert {module for module in modules if "rewards" in module} <= {"rewards.declare"}
+
+
 def test_layers_have_no_cycle():
     seen = []
     while len(seen) < len(LAYERS):
