@@ -64,8 +64,8 @@ def judge_turns(recorded: RecordedRollout, environments: Sequence[Any] | None) -
         environments: one for each completion, or None.
 
     Returns:
-        For each completion and turn: rewards by kind, and the state key or None. For a completion whose environment
-        fails on judging, `recorded.has_failed` is set.
+        For each completion and turn: rewards by kind, and the state key or None. The stop reason of a completion whose
+        environment fails on judging becomes `error`.
 
     Raises:
         ValueError: a wrong number of turn rewards; names the completion.
@@ -104,7 +104,7 @@ def _of_environment(recorded: RecordedRollout, index: int, environment: Any) -> 
             scores = environment._score(turns)
         except Exception as error:
             logger.warning("environment of completion %d failed on judging its turns, unscored: %r", index, error)
-            recorded.has_failed[index] = True
+            recorded.stop_reasons[index] = "error"
             return nothing, nothing
         return [score.rewards for score in scores], [score.state_key for score in scores]
     return list(getattr(environment, "turn_rewards", nothing)), nothing

@@ -28,8 +28,9 @@ class RecordedRollout:
     """What judges of turns see."""
     is_truncated: list[bool]
     """Whether a limit of tokens ended the completion; TRL asks the last token only."""
-    has_failed: list[bool]
-    """Whether the environment failed: nothing is known about the completion then, and nobody scores it."""
+    stop_reasons: list[str | None]
+    """What ended the completion, one of `STOP_REASONS`; None if a `rollout_func` does not say. After `error`, of the
+    environment, nothing is known about it, and nobody scores it."""
     fields: dict[str, list[Any]] = field(default_factory=dict)
     """What a `rollout_func` returned beside TRL's keys."""
 
@@ -67,7 +68,7 @@ class RecordedRollouts(ExactResume):
             log_probs,
             fields,
             self._tokenizer.decode,
-            self.max_tool_calling_iterations if self.rollout_func is None else None,
+            self._stop_reason if self.rollout_func is None else None,
         )
         self._check(sampled)
         return (prompt_ids, completion_ids, tool_mask, completions, log_probs, extra_fields, *images)
@@ -83,6 +84,12 @@ class RecordedRollouts(ExactResume):
             if sampled.calls:  # a `rollout_func` with a sampler of its own vouches for itself
                 sampled.check(row, index, self._tokenizer.decode)
             check_count(row, index)
+
+    def _stop_reason(self, messages: Sequence[dict[str, Any]], ids: Sequence[int], num_turns: int) -> str:
+        """What ended a completion of TRL's own loop."""
+        if messages[-1].get("tool_calls"):  # nobody answered: too many calls, or no room for the results
+            return "turns" if num_turns > self.max_tool_calling_iterations else "tokens"
+        return "done" if ids[-1] in (*self.eos_token_ids, self._tokenizer.pad_token_id) else "tokens"
 
     def _mask_truncated(self, batch: dict[str, Any]) -> None:
         """Take out completions that a limit ended behind an EOS, such as one whose tool result did not fit."""
@@ -119,15 +126,16 @@ def record(
     log_probs: Sequence[Sequence[float]] | None,
     fields: dict[str, list[Any]],
     decode: Callable[..., str],
-    max_iterations: int | None = None,
+    stop_reason: Callable[..., str] | None,
 ) -> RecordedRollout:
     """Read the turns of completions from what their rollout recorded, else from their masks and messages.
 
-    `max_iterations` is the limit of TRL's tool loop, which has a message for each turn with tokens; None for a
-    `rollout_func`, whose messages TRL makes up by decoding.
+    `stop_reason` tells what ended a completion of TRL's own loop, which has a message for each turn with tokens; it is
+    None for a `rollout_func`, whose messages TRL makes up by decoding.
     """
-    has_messages = max_iterations is not None or "messages" in fields
+    has_messages = stop_reason is not None or "messages" in fields
     rows, num_turns, views = [], [], []
+    stop_reasons: list[str | None] = fields.get("stop_reason", [None] * len(completion_ids))
     for index, ids in enumerate(completion_ids):
         told = {name: fields[name][index] for name in OWN_FIELDS if name in fields}
         mask = [1] * len(ids) if action_masks is None else action_masks[index]
@@ -135,7 +143,7 @@ def record(
         messages = as_messages(completions[index]) if has_messages else messages_of_runs(ids, turn_ids, decode)
         said = sum(message["role"] == "assistant" for message in messages)
         # TRL appends no message for a last turn that had no room for a token.
-        unsaid = max_iterations is not None and messages[-1]["role"] != "assistant"
+        unsaid = stop_reason is not None and messages[-1]["role"] != "assistant"
         row_log_probs = None if log_probs is None else log_probs[index]
         rows.append(
             RolloutRow(
@@ -149,12 +157,10 @@ def record(
             views.append(view_turns(messages, turn_ids, num_turns[-1]))
         except ValueError as error:
             raise RolloutError(f"completion {index}: {error}") from error
-    is_truncated = fields.get("is_truncated") or [
-        lost_its_result(as_messages(completion), turns, max_iterations)
-        for completion, turns in zip(completions, num_turns, strict=True)
-    ]
-    has_failed = [reason == "error" for reason in fields.get("stop_reason", [""] * len(rows))]
-    return RecordedRollout(rows, num_turns, views, is_truncated, has_failed, fields)
+        if stop_reason is not None:
+            stop_reasons[index] = stop_reason(messages, ids, num_turns[-1])
+    is_truncated = fields.get("is_truncated") or [reason == "tokens" for reason in stop_reasons]
+    return RecordedRollout(rows, num_turns, views, is_truncated, stop_reasons, fields)
 
 
 def runs_of(mask: Sequence[int]) -> list[int]:
@@ -182,12 +188,6 @@ def messages_of_runs(ids: Sequence[int], turn_ids: Sequence[int], decode: Callab
 def as_messages(completion: Any) -> list[dict[str, Any]]:
     """A completion as chat messages, also if it is text."""
     return completion if isinstance(completion, list) else [{"role": "assistant", "content": completion}]
-
-
-def lost_its_result(messages: Sequence[dict[str, Any]], num_turns: int, max_iterations: int | None) -> bool:
-    """Whether TRL took back the results of the last tool call because they did not fit."""
-    is_over = max_iterations is not None and num_turns > max_iterations
-    return bool(messages and messages[-1].get("tool_calls")) and not is_over
 
 
 def _padded(rows: Sequence[Sequence[int]], like: Tensor) -> Tensor:

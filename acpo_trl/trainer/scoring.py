@@ -42,7 +42,7 @@ class ScoredTurns(RecordedRollouts):
     def _calculate_rewards(self, *args: Any, **kwargs: Any) -> Tensor:
         self._hand_out_turns()
         rewards = super()._calculate_rewards(*args, **kwargs)
-        has_failed = torch.tensor(self.recorded.has_failed, device=rewards.device)
+        has_failed = torch.tensor([reason == "error" for reason in self.recorded.stop_reasons], device=rewards.device)
         rewards[self.accelerator.gather(has_failed)] = torch.nan
         check_rewards(rewards, self.reward_func_names)
         kinds = [declaration.kind for declaration in self.reward_declarations]
@@ -51,19 +51,19 @@ class ScoredTurns(RecordedRollouts):
         return rewards
 
     def _hand_out_turns(self) -> None:
-        judged, self.state_keys = judge_turns(self.recorded, self.environments)
+        self._judged, self.state_keys = judge_turns(self.recorded, self.environments)
         for function in self.reward_funcs:
             if isinstance(function, GuardedReward):
                 function.views = self.recorded.views
                 if isinstance(function.function, EnvironmentReward):
-                    function.function.judged = judged
+                    function.function.judged = self._judged
 
     def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
         batch = super()._generate_and_score_completions(inputs)
         align_extra_columns(self)
         self._log(kind_metrics(self.reward_table, self._group_size))
         if self.tools or self.rollout_func is not None:
-            self._log(turn_metrics(self.recorded))
+            self._log(turn_metrics(self.recorded, self._judged))
         if self.turn_estimator is not None:
             batch["advantages"] = spread_turns(self._turn_advantages(self.turn_estimator), batch["turn_ids"])
         return batch

@@ -4,31 +4,41 @@ import json
 import math
 from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 from accelerate.utils import gather_object
 
 from ..rollouts.episode import STOP_REASONS
+from .environment import Judged
 from .recording import RecordedRollout
 
 # Buckets of the number of turns: name, lowest, highest.
 BUCKETS = (("1", 0, 1), ("2", 2, 2), ("3_5", 3, 5), ("6_15", 6, 15), ("16_up", 16, math.inf))
 
 
-def turn_metrics(recorded: RecordedRollout) -> dict[str, float]:
-    """Counts of turns, tokens and tool calls; NaN for a share of nothing."""
+def turn_metrics(recorded: RecordedRollout, judged: Sequence[Sequence[Judged]]) -> dict[str, float]:
+    """Counts of turns, tokens and tool calls; NaN for a share of nothing.
+
+    Args:
+        recorded: the completions of this process.
+        judged: what environments said about their turns, rewards by kind.
+    """
     turns = [turn for views in recorded.views for turn in views]
     calls = [call for turn in turns for call in turn.tool_calls]
     facts = {
         "num_turns": recorded.num_turns,
         "tokens": [turn.span[1] - turn.span[0] for turn in turns],
-        "invalid": ["<tool_call>" in turn.text for turn in turns],
+        "invalid": [
+            "<tool_call>" in turn.text or (rewards.get("format") or 0) < 0
+            for turn, rewards in zip(turns, chain.from_iterable(judged), strict=True)
+        ],
         "calls": [sum(len(turn.tool_calls) for turn in views) for views in recorded.views],
         "tools": [call.get("name") for call in calls],
         "arguments": [json.dumps(call.get("arguments"), sort_keys=True, default=str) for call in calls],
         "action": [sum(row.action_mask) for row in recorded.rows],
         "length": [len(row.completion_ids) for row in recorded.rows],
-        "stop": recorded.fields.get("stop_reason", []),
+        "stop": [reason for reason in recorded.stop_reasons if reason is not None],
     }
     everywhere = gather_object([facts])
     of = {name: [value for rank in everywhere for value in rank[name]] for name in facts}

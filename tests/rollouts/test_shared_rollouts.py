@@ -92,7 +92,7 @@ def test_groups_and_turn_returns_are_right(case):
     num_turns = [len(episode.turns) for episode in episodes]
     if "expected_error" in case:
         views = [[TurnView("", [], [], (0, 0))] * count for count in num_turns]
-        recorded = RecordedRollout([], num_turns, views, [False], [False], {"turn_rewards": case["turn_rewards"]})
+        recorded = RecordedRollout([], num_turns, views, [False], [None], {"turn_rewards": case["turn_rewards"]})
         with pytest.raises(ValueError, match="turn_rewards of completion 0 has 1 entries, but it has 2 turns"):
             judge_turns(recorded, None)
         return

@@ -130,7 +130,7 @@ def test_list_of_turn_rewards_is_read_as_process_or_by_kind():
     environment = Listing()
     environment.turn_rewards = [0.5, {"process": 0.25, "cost": -1.0}, None]
     views = [TurnView("", [], [], (0, 0))] * 3
-    recorded = RecordedRollout([], [3], [views], [False], [False])
+    recorded = RecordedRollout([], [3], [views], [False], [None])
     judged, keys = judge_turns(recorded, [environment])
     assert judged == [[{"process": 0.5}, {"process": 0.25, "cost": -1.0}, {"process": None}]]
     assert keys == [[None, None, None]]
@@ -166,6 +166,7 @@ def test_environment_that_fails_on_judging_leaves_its_completion_unscored(tmp_pa
     assert trainer.reward_table.rewards[1].isnan().all()
     assert batch["advantages"].tolist() == [0.0, 0.0]  # a group of one scored completion
     assert log["rewards/outcome/unscored"] == 0.5
+    assert log["turns/stop/error"] == 0.5
     assert "environment of completion 1 failed on judging" in caplog.text
 
 

@@ -109,6 +109,7 @@ def test_result_that_does_not_fit_is_taken_back_and_the_row_counts_as_truncated(
     trainer, batch = run(tmp_path, script)
     assert trainer.recorded.num_turns == [1, 1]
     assert trainer.recorded.is_truncated == [True, False]
+    assert trainer.recorded.stop_reasons == ["tokens", "done"]
     assert "a" * 20 not in trainer.processing_class.decode(batch["completion_ids"][0])
     trainer, batch = run(tmp_path, script, mask_truncated_completions=True)
     assert batch["completion_mask"].sum(1).tolist() == [0, len("short") + 1]
@@ -121,6 +122,8 @@ def test_call_behind_the_last_allowed_one_is_not_truncation(tmp_path):
     trainer, _ = run(tmp_path, script, max_tool_calling_iterations=1)
     assert trainer.recorded.num_turns == [2, 1]
     assert trainer.recorded.is_truncated == [False, False]
+    log = trainer.state.log_history[0]
+    assert (log["turns/stop/turns"], log["turns/stop/done"], log["turns/stop/tokens"]) == (0.5, 0.5, 0.0)
 
 
 def test_last_turn_without_room_for_a_token_is_a_turn(tmp_path):
