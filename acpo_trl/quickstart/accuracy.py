@@ -1,4 +1,4 @@
-"""How often a model is right on held-out problems."""
+"""How often a model is right on held-out problems, and how sure that is."""
 
 import math
 from collections.abc import Sequence
@@ -17,15 +17,29 @@ MAX_NEW_TOKENS = 56
 
 
 @dataclass
-class Accuracy:
-    """Share of right answers in 0 to 1, with a 95 % interval."""
+class Estimate:
+    """A mean with a 95 % interval."""
 
     mean: float
     low: float
     high: float
 
     def __str__(self) -> str:
+        return f"{self.mean:6.2f} [{self.low:.2f}, {self.high:.2f}]"
+
+    def change_to(self, later: "Estimate") -> str:
+        """Give the difference of the means in words."""
+        return f"{later.mean - self.mean:+.2f}"
+
+
+class Accuracy(Estimate):
+    """A share in 0 to 1."""
+
+    def __str__(self) -> str:
         return f"{self.mean:6.1%} [{self.low:.1%}, {self.high:.1%}]"
+
+    def change_to(self, later: Estimate) -> str:
+        return f"{100 * (later.mean - self.mean):+.1f} points"
 
 
 def measure(model_folder: Path, rows: Sequence[dict[str, str]], seed: int = 0) -> dict[str, Accuracy]:

@@ -1,6 +1,7 @@
 """The embedded model: Qwen2's architecture with half a million parameters, and a tokenizer of its own."""
 
 import random
+from collections.abc import Iterable
 
 import torch
 from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM, Qwen2Tokenizer
@@ -22,8 +23,13 @@ def build_tokenizer() -> PreTrainedTokenizerFast:
         for row in problems(100, seed=0)
         for text in (f"user\n{row['prompt']}", "assistant\n", worked_solution(row["prompt"], rng))
     ]
+    return train_tokenizer(texts, vocab_size=320)
+
+
+def train_tokenizer(texts: Iterable[str], vocab_size: int) -> PreTrainedTokenizerFast:
+    """Qwen2's tokenizer with at most `vocab_size` tokens, learned from `texts`, and ChatML turns."""
     tokenizer = Qwen2Tokenizer().train_new_from_iterator(
-        texts, vocab_size=320, new_special_tokens=[START, END], show_progress=False
+        texts, vocab_size=vocab_size, new_special_tokens=[START, END], show_progress=False
     )
     tokenizer.eos_token = END
     tokenizer.chat_template = CHAT_TEMPLATE

@@ -26,9 +26,14 @@ def warm_start(
     num_steps: int = NUM_STEPS,
 ) -> None:
     """Train `model` in place on solutions of `prompts` that forget a part of the carries; prints the loss."""
+    fit(model, demonstrations(tokenizer, prompts, random.Random(seed)), num_steps)
+
+
+def fit(model: PreTrainedModel, batches: Iterator[dict[str, Tensor]], num_steps: int) -> None:
+    """Train `model` in place on so many of the endless `batches`; prints the loss."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, betas=(0.9, 0.98))
     schedule = get_cosine_schedule_with_warmup(optimizer, num_steps // 10, num_steps)
-    batches = demonstrations(tokenizer, prompts, random.Random(seed))
+    print(f"Warm start of a model with {model.num_parameters():,} parameters:", flush=True)
     start = time.monotonic()
     for step in range(1, num_steps + 1):
         loss = model(**next(batches)).loss

@@ -8,7 +8,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from acpo_trl.quickstart import build_start
-from acpo_trl.quickstart.__main__ import RUN, START, report
+from acpo_trl.quickstart.__main__ import SINGLE_TURN, report
 from acpo_trl.quickstart.accuracy import Accuracy, score, wilson
 from acpo_trl.quickstart.plot import draw, draw_metrics
 
@@ -41,13 +41,14 @@ def test_plot_of_a_run_that_logged_nothing_is_still_a_picture(tmp_path):
 @pytest.mark.slow
 def test_quick_start_trains_and_reports(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    build_start(START, seed=0, num_steps=20)
+    build_start(SINGLE_TURN.root / "start", seed=0, num_steps=20)
     launch = ["accelerate", "launch", "--num_processes", "1", str(REPOSITORY / "scripts/train.py")]
     options = ["--config", str(REPOSITORY / "configs/quickstart.yaml"), "--max_steps", "2", "--logging_steps", "1"]
     subprocess.run([*launch, *options], check=True)
-    log = json.loads((RUN / "trainer_state.json").read_text())["log_history"]
+    run = SINGLE_TURN.root / "run"
+    log = json.loads((run / "trainer_state.json").read_text())["log_history"]
     assert [0 < entry["acpo/mode_rate"] < 1 for entry in log if "reward" in entry] == [True, True]
-    report(RUN)
+    report(SINGLE_TURN, run)
     output = capsys.readouterr().out
     assert "Accuracy on 300 held-out problems" in output
     assert output.count("points") == 2
