@@ -17,6 +17,10 @@ class TurnRewards(NamedTuple):
     """(N,), how many of the K turns exist."""
     num_generations: int
     """Completions in a group."""
+    state_keys: Tensor | None = None
+    """(N, K) int64: turns of a group with equal keys start from the same state."""
+    action_keys: Tensor | None = None
+    """(N, K) int64: turns with equal keys are the same action."""
 
     @property
     def exists(self) -> Tensor:

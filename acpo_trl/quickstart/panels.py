@@ -22,7 +22,7 @@ MULTI_TURN_PANELS = {
         "rewards/environment_process/mean": "process: next card read",
         "rewards/environment_cost/mean": "cost: other cards read",
     },
-    "minus invalid turns per episode": {"rewards/environment_format/mean": "format"},
+    "invalid calls (share of turns)": {"turns/invalid": "invalid"},
     "turns per episode": {"turns/count/mean": "mean", "turns/count/max": "longest of a batch"},
     "entropy (nats per token)": {"entropy": "entropy"},
     "credit (mean over tokens)": CREDIT,

@@ -40,24 +40,21 @@ class RewardTable(NamedTuple):
             if kind in self.kinds
         }
 
-    def by_turn(
-        self, turn_scores: Mapping[int, Tensor], num_turns: Tensor, num_generations: int
-    ) -> dict[str, TurnRewards]:
+    def by_turn(self, turn_scores: Mapping[int, Tensor], turns: TurnRewards) -> dict[str, TurnRewards]:
         """Rewards of each kind on turns, (N, K): weighted by function, divided by the kind's weight.
 
         A reward of the whole completion is one of its last turn.
 
         Args:
             turn_scores: (N, K), NaN where unscored, for each function that scores turns.
-            num_turns: (N,).
-            num_generations: completions in a group.
+            turns: all about the turns but their rewards.
         """
-        width = max(int(num_turns.max()), 1)
+        num_turns, width = turns.num_turns, turns.values.size(1)
         scores = torch.full((len(num_turns), width, len(self.kinds)), torch.nan, device=num_turns.device)
         rows = torch.arange(len(num_turns), device=num_turns.device)
         for index in range(len(self.kinds)):
             if index in turn_scores:
-                scores[:, :, index] = turn_scores[index][:, :width]
+                scores[:, :, index] = turn_scores[index]
             else:
                 scores[rows, (num_turns - 1).clamp(min=0), index] = self.rewards[:, index]
         scores.masked_fill_(self.rewards.isnan().all(dim=1).view(-1, 1, 1), torch.nan)
@@ -66,7 +63,7 @@ class RewardTable(NamedTuple):
             where = [index for index, name in enumerate(self.kinds) if name == kind]
             ours = scores[:, :, where] * self.weights[where] / (total or 1.0)
             values = ours.nansum(dim=2).masked_fill(ours.isnan().all(dim=2), torch.nan)
-            tables[kind] = TurnRewards(values, num_turns, num_generations)
+            tables[kind] = turns._replace(values=values)
         return tables
 
 

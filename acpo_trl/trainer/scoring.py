@@ -1,18 +1,19 @@
 """Rewards of completions and turns, by kind, and the advantages of turns that follow from them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ..advantages import KIND_ESTIMATORS, combine
+from ..advantages import KIND_ESTIMATORS, TurnRewards, combine
 from ..rewards.declare import declaration_of
 from ..turns import spread_turns
 from .completions import align_extra_columns, keep_extra_columns
 from .environment import EnvironmentReward, judge_turns
 from .guard import GuardedReward, guard
 from .inputs import check_rewards
+from .keys import turn_keys
 from .kinds import RewardTable, kind_metrics
 from .recording import RecordedRollouts
 from .turn_metrics import turn_metrics
@@ -74,24 +75,40 @@ class ScoredTurns(RecordedRollouts):
 
     def _turn_advantages(self, estimator: Callable[..., Tensor]) -> Tensor:
         """(B, K) of this process, from the rewards of all."""
-        device = self.accelerator.device
         num_local = len(self.recorded.rows)
-        num_turns = self.accelerator.gather(torch.tensor(self.recorded.num_turns, device=device))
-        width = max(int(num_turns.max()), 1)
-        scores = {}
-        for index, function in enumerate(self.reward_funcs):
-            if declaration_of(function).level == "turn":
-                local = torch.full((num_local, width), torch.nan, device=device)
-                for row, values in zip(local, function.turn_scores, strict=True):
-                    given = [torch.nan if value is None else value for value in values]
-                    row[: len(given)] = torch.tensor(given)
-                scores[index] = self.accelerator.gather(local)
-        tables = self.reward_table.by_turn(scores, num_turns, self._group_size)
+        turns = self._turns()
+        scores = {
+            index: self._gather(function.turn_scores, turns.values.size(1), torch.nan, torch.float32)
+            for index, function in enumerate(self.reward_funcs)
+            if declaration_of(function).level == "turn"
+        }
+        tables = self.reward_table.by_turn(scores, turns)
         estimators = {**KIND_ESTIMATORS, "outcome": estimator}
         advantages, shares = combine(tables, self.reward_table.weights_by_kind(), estimators)
         self._log({f"turns/advantage_share/{kind}": share for kind, share in shares.items()})
         start = self.accelerator.process_index * num_local
         return advantages[start : start + num_local]
+
+    def _turns(self) -> TurnRewards:
+        """All about the turns of all processes but their rewards."""
+        counts = torch.tensor(self.recorded.num_turns, device=self.accelerator.device)
+        num_turns = self.accelerator.gather(counts)
+        width = max(int(num_turns.max()), 1)
+        states, actions = turn_keys(self.recorded.rows, self.recorded.num_turns, self.state_keys)
+        return TurnRewards(
+            torch.full((len(num_turns), width), torch.nan, device=counts.device),
+            num_turns,
+            self._group_size,
+            self._gather(states, width, -1, torch.long),
+            self._gather(actions, width, -1, torch.long),
+        )
+
+    def _gather(self, rows: Sequence[Sequence[Any]], width: int, missing: float, dtype: torch.dtype) -> Tensor:
+        """(N, width) over all processes from lists of numbers, or None, of this one."""
+        local = torch.full((len(rows), width), missing, dtype=dtype, device=self.accelerator.device)
+        for row, values in zip(local, rows, strict=True):
+            row[: len(values)] = torch.tensor([missing if v is None else v for v in values], dtype=dtype)
+        return self.accelerator.gather(local)
 
     def _log(self, metrics: dict[str, float]) -> None:
         mode = "train" if self.model.training else "eval"
