@@ -15,9 +15,11 @@ from ..credit.blend import check_credit, mix, normalize_by_sign
 from ..mode import ModeReading, watch_mode
 from ..ratio import gspo_token_old_log_probs
 from ..resolve import resolve
+from ..turns import turn_ids_of
 from .card import annotate_card
+from .choices import gate_of, is_uniform, ratio_of, turn_estimator_of
 from .completions import forget_rows, number_rows, write_used
-from .config import ACPOConfig, gate_of, turn_estimator_of, with_credit_defaults
+from .config import ACPOConfig, with_credit_defaults
 from .environment import environment_rewards, with_environment
 from .inputs import CreditedInputs, check_dataset, check_enough_prompts, check_model, check_reward_funcs
 from .metrics import credit_metrics
@@ -120,18 +122,8 @@ class ACPOTrainer(ScoredTurns):
         check_model(self.model, self._tokenizer)
         self._guard_rewards(args.on_reward_error, use_declared_weights)
         warn_of_template(self)
-        self._use_gspo_token = args.importance_sampling_level == "sequence" and not self._is_uniform
-        if self._use_gspo_token:
-            self.importance_sampling_level = "token"
-            logger.warning(
-                "importance_sampling_level='sequence' with credit_rule=%r: the GSPO-token form is used (same value as "
-                "GSPO; each token keeps its own advantage, which the sequence form would average away).",
-                args.credit_rule,
-            )
-
-    @property
-    def _is_uniform(self) -> bool:
-        return self.args.credit_rule == "uniform" or self.args.credit_mix == 0.0
+        self.ratio = ratio_of(args)
+        self.importance_sampling_level = "sequence" if self.ratio == "gspo" else "token"
 
     def _get_train_sampler(self, dataset: Any = None) -> Sampler:
         check_enough_prompts(self.train_dataset if dataset is None else dataset, self.args)
@@ -185,11 +177,12 @@ class ACPOTrainer(ScoredTurns):
         stats = TokenStats(log_probs, log_probs.detach() + gap, gap == 0, entropies, mask, self._gate)
         given = batch.uncredited_advantages()
         advantages = given if given.dim() == 2 else given.unsqueeze(1).expand_as(log_probs)
-        credit = torch.ones_like(advantages) if self._is_uniform else self._credit(stats, advantages)
-        batch.give(given if self._is_uniform else advantages * credit)
-        if self._use_gspo_token and "old_per_token_logps" in batch:
+        credit = torch.ones_like(advantages) if is_uniform(self.args) else self._credit(stats, advantages)
+        batch.give(given if is_uniform(self.args) else advantages * credit)
+        if self.ratio.startswith("gspo_token") and "old_per_token_logps" in batch:
             old = batch["old_per_token_logps"]
-            batch["old_per_token_logps"] = gspo_token_old_log_probs(log_probs, old, mask)
+            turn_ids = batch.get("turn_ids", turn_ids_of(mask)) if self.ratio == "gspo_token_turn" else mask.long() - 1
+            batch["old_per_token_logps"] = gspo_token_old_log_probs(log_probs, old, turn_ids.masked_fill(~mask, -1))
         self._log_credit(stats, credit.detach(), advantages, batch)
 
     def _credit(self, stats: TokenStats, advantages: Tensor) -> Tensor:

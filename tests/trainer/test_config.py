@@ -7,7 +7,7 @@ from trl import GRPOConfig
 from trl.scripts.utils import TrlParser
 
 from acpo_trl import ACPOConfig
-from acpo_trl.trainer.config import gate_of
+from acpo_trl.trainer.choices import gate_of
 
 
 def config(tmp_path, **kwargs):
@@ -26,7 +26,7 @@ def test_defaults_are_those_of_grpo_plus_acpo(tmp_path):
 
 def test_every_own_field_has_help():
     own = {f.name for f in dataclasses.fields(ACPOConfig)} - {f.name for f in dataclasses.fields(GRPOConfig)}
-    assert own == {"credit_rule", "credit_mix", "credit_normalization", "on_reward_error"} | {
+    assert own == {"ratio"} | {"credit_rule", "credit_mix", "credit_normalization", "on_reward_error"} | {
         "turn_estimator",
         "turn_estimator_options",
     }
@@ -43,6 +43,10 @@ def test_every_own_field_has_help():
         ({"num_iterations": 0}, "num_iterations 0"),
         ({"loss_type": "sapo", "sapo_temperature_pos": 0.0}, "sapo_temperature_pos 0.0"),
         ({"loss_type": "sapo", "sapo_temperature_neg": -1.0}, "sapo_temperature_neg -1.0"),
+        ({"ratio": "sequence"}, "ratio 'sequence': no such ratio"),
+        ({"ratio": "gspo"}, "ratio 'gspo' with credit_rule 'acpo'.*set ratio='gspo_token'"),
+        ({"ratio": "gspo", "credit_rule": "uniform", "turn_estimator": "outcome"}, "turn_estimator 'outcome': the"),
+        ({"ratio": "token", "importance_sampling_level": "sequence"}, "they differ; leave one of them out"),
         ({"credit_mix": 1.5}, "credit_mix 1.5"),
         ({"credit_mix": float("nan")}, "credit_mix nan"),
         ({"credit_normalization": "batch"}, "credit_normalization 'batch'"),

@@ -264,3 +264,32 @@ def test_a_rule_may_return_anything_for_masked_tokens(make_trainer, monkeypatch)
 
     monkeypatch.setitem(CREDIT_RULES, "mine", rule)
     assert loss_and_gradients(make_trainer(credit_rule="mine"), inputs)[0].item() == expected
+
+
+def test_turn_ratio_of_single_turns_is_the_sequence_ratio(make_trainer):
+    inputs = make_batch(qwen2())
+    inputs["tool_mask"] = torch.ones_like(inputs["tool_mask"])
+    settings = {"loss_type": "grpo", "epsilon": 0.2}
+    sequence = loss_and_gradients(make_trainer(ratio="gspo_token", **settings), inputs)
+    turn = loss_and_gradients(make_trainer(ratio="gspo_token_turn", **settings), inputs)
+    assert sequence[0].item() == turn[0].item()
+    assert all(torch.equal(sequence[1][n], turn[1][n]) for n in turn[1])
+
+
+def test_turn_ratio_clips_turns_apart(make_trainer):
+    """Row 2 has two turns; its first one has moved up far, so that only a ratio of its own is clipped."""
+    inputs = make_batch(qwen2(), advantages=torch.full((4, 5), 1.0))
+    inputs["old_per_token_logps"][2, 0] -= 1.0
+    settings = {"loss_type": "grpo", "credit_rule": "uniform", "epsilon": 0.3}
+    losses = {
+        ratio: loss_and_gradients(make_trainer(ratio=ratio, **settings), inputs)[0].item()
+        for ratio in ("token", "gspo_token", "gspo_token_turn")
+    }
+    assert len(set(losses.values())) == 3
+
+
+def test_uniform_credit_with_turn_advantages_keeps_them_under_sequence_ratios(make_trainer):
+    trainer = make_trainer(importance_sampling_level="sequence", credit_rule="uniform", turn_estimator="outcome")
+    assert (trainer.ratio, trainer.importance_sampling_level) == ("gspo_token", "token")
+    plain = make_trainer(importance_sampling_level="sequence", credit_rule="uniform")
+    assert (plain.ratio, plain.importance_sampling_level) == ("gspo", "sequence")

@@ -1,0 +1,149 @@
+"""What a configuration chooses, looked up and checked before anything is loaded."""
+
+import inspect
+import logging
+from collections.abc import Callable
+from functools import partial
+
+from torch import Tensor
+from trl import GRPOConfig
+
+from ..advantages import TURN_ESTIMATORS
+from ..credit import CREDIT_RULES, Gate
+from ..resolve import resolve
+from .guard import ON_REWARD_ERROR
+
+logger = logging.getLogger(__name__)
+
+CLIP_LOSSES = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo")
+# Linear in log pi: their gradient has no term for a credit that moves with the policy.
+LOG_PROB_LOSSES = ("cispo", "vespo")
+RATIOS = ("token", "gspo", "gspo_token", "gspo_token_turn")
+CREDIT_NORMALIZATIONS = ("none", "sign")
+SAPO_TEMPERATURES = ("sapo_temperature_pos", "sapo_temperature_neg")
+
+
+def is_uniform(args: GRPOConfig) -> bool:
+    """Whether all tokens of a turn get the same credit."""
+    return args.credit_rule == "uniform" or args.credit_mix == 0.0
+
+
+def ratio_of(args: GRPOConfig) -> str:
+    """The importance ratio, one of `RATIOS`.
+
+    Raises:
+        ValueError: an unknown one, one that contradicts `importance_sampling_level`, or `gspo` with advantages that
+            differ within a completion.
+    """
+    has_own_advantages = not is_uniform(args) or args.turn_estimator is not None
+    if args.ratio is None:
+        if args.importance_sampling_level != "sequence":
+            return "token"
+        return "gspo_token" if has_own_advantages else "gspo"
+    if args.ratio not in RATIOS:
+        raise ValueError(f"ratio {args.ratio!r}: no such ratio; expected one of {list(RATIOS)}.")
+    if args.ratio == "token" and args.importance_sampling_level == "sequence":
+        raise ValueError("ratio 'token' with importance_sampling_level 'sequence': they differ; leave one of them out.")
+    if args.ratio == "gspo" and has_own_advantages:
+        raise ValueError(
+            f"ratio 'gspo' with credit_rule {args.credit_rule!r} and turn_estimator {args.turn_estimator!r}: the "
+            "sequence ratio gives every token the mean of the advantages; set ratio='gspo_token', which has the same "
+            "value, or credit_rule='uniform' without turn_estimator."
+        )
+    return args.ratio
+
+
+def turn_estimator_of(args: GRPOConfig) -> Callable[..., Tensor] | None:
+    """The configured turn estimator with its options bound, or None.
+
+    Raises:
+        ValueError: an unknown name, something that is no function, or options it does not take.
+    """
+    options = args.turn_estimator_options or {}
+    if args.turn_estimator is None:
+        if options:
+            raise ValueError(f"turn_estimator_options {options!r}: there is no turn_estimator to take them; set one.")
+        return None
+    estimator = resolve(args.turn_estimator, TURN_ESTIMATORS, "turn_estimator")
+    if not callable(estimator):
+        raise ValueError(f"turn_estimator {args.turn_estimator!r}: is no function; expected (turns, **options).")
+    try:
+        inspect.signature(estimator).bind(None, **options)
+    except TypeError as error:
+        raise ValueError(
+            f"turn_estimator_options {options!r}: {args.turn_estimator!r} does not take them ({error}); expected "
+            f"keywords of {inspect.signature(estimator)}."
+        ) from error
+    return partial(estimator, **options)
+
+
+def gate_of(args: GRPOConfig) -> Gate:
+    """Value of the configured loss's importance gate at ratio 1."""
+    if args.loss_type == "sapo":
+        return Gate(2 / args.sapo_temperature_pos, 2 / args.sapo_temperature_neg)
+    return Gate()
+
+
+def check_credit(args: GRPOConfig) -> None:
+    """Refuse settings of credit that cannot work and warn about those that work against themselves.
+
+    Raises:
+        ValueError: names the option, what came, why it cannot work and what to set instead.
+    """
+    if not callable(resolve(args.credit_rule, CREDIT_RULES, "credit_rule")):
+        raise ValueError(f"credit_rule {args.credit_rule!r}: is no function; expected (stats, advantages) -> credit.")
+    losses = (*CLIP_LOSSES, *LOG_PROB_LOSSES, "sapo")
+    if args.loss_type not in losses:
+        raise ValueError(
+            f"loss_type {args.loss_type!r}: its gate at ratio 1 is not known, so credit cannot be matched to it; "
+            f"expected one of {sorted(losses)}; use one of these or TRL's GRPOTrainer."
+        )
+    for name in ("num_iterations", *SAPO_TEMPERATURES * (args.loss_type == "sapo")):
+        if not getattr(args, name) > 0:
+            raise ValueError(f"{name} {getattr(args, name)!r}: nothing would be trained, or backwards; expected > 0.")
+    if not 0.0 <= args.credit_mix <= 1.0:
+        raise ValueError(
+            f"credit_mix {args.credit_mix!r}: credit would turn negative or exceed the rule; expected a number from 0 "
+            "(uniform) to 1 (the rule)."
+        )
+    if args.credit_normalization not in CREDIT_NORMALIZATIONS:
+        raise ValueError(
+            f"credit_normalization {args.credit_normalization!r}: no such normalization; expected one of "
+            f"{list(CREDIT_NORMALIZATIONS)}."
+        )
+    turn_estimator_of(args)
+    if ratio_of(args) == "gspo_token" and args.ratio is None:
+        logger.warning(
+            "importance_sampling_level='sequence' with credit_rule=%r and turn_estimator=%r: the GSPO-token form is "
+            "used (same value as GSPO; each token keeps its own advantage, which the sequence form would average away).",
+            args.credit_rule,
+            args.turn_estimator,
+        )
+    if args.on_reward_error not in ON_REWARD_ERROR:
+        raise ValueError(
+            f"on_reward_error {args.on_reward_error!r}: no such choice; expected one of {list(ON_REWARD_ERROR)}."
+        )
+    if args.credit_rule == "acpo_live":
+        _check_live(args)
+
+
+def _check_live(args: GRPOConfig) -> None:
+    if args.loss_type in LOG_PROB_LOSSES:
+        raise ValueError(
+            f"credit_rule 'acpo_live' with loss_type {args.loss_type!r}: the loss is linear in log pi, so a credit "
+            "that carries gradient gives none of the intended coefficients; set credit_rule='acpo', or a loss_type "
+            f"among {[*CLIP_LOSSES, 'sapo']}."
+        )
+    if args.loss_type in CLIP_LOSSES:
+        logger.warning(
+            "credit_rule 'acpo_live' with loss_type %r: the credit's gradient leaks through clipped ratios, so "
+            "clipping no longer stops an update and can reverse it; credit_rule='acpo' has the same gradient at ratio "
+            "1 without the leak.",
+            args.loss_type,
+        )
+    if args.num_iterations > 1:
+        logger.warning(
+            "credit_rule 'acpo_live' with num_iterations=%d: away from ratio 1 the composite gradient of a token can "
+            "change sign; credit_rule='acpo' cannot.",
+            args.num_iterations,
+        )
