@@ -115,7 +115,7 @@ def check_credit(args: GRPOConfig) -> None:
     if ratio_of(args) == "gspo_token" and args.ratio is None:
         logger.warning(
             "importance_sampling_level='sequence' with credit_rule=%r and turn_estimator=%r: the GSPO-token form is "
-            "used (same value as GSPO; each token keeps its own advantage, which the sequence form would average away).",
+            "used (same value as GSPO; each token keeps its own advantage, which a sequence ratio would average).",
             args.credit_rule,
             args.turn_estimator,
         )
