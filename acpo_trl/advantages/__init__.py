@@ -1,10 +1,54 @@
 """Turn-level credit: which turn gets how much."""
 
-from .kinds import KIND_ESTIMATORS, combine
+from .gigpo import gigpo
+from .gtpo_turn import gtpo_turn, partial_credit
+from .hgpo import hgpo
+from .kevin import kevin
+from .kinds import KIND_ESTIMATORS, combine, gdpo, mixed
+from .milestone import milestone
+from .mt_grpo import mt_grpo
 from .outcome import outcome
-from .process import local, process
+from .process import discounted, local, process
+from .salt import salt
+from .state import similar_keys
 from .table import TurnRewards, standardize
+from .turn_rtg import turn_rtg
 
-TURN_ESTIMATORS = {"outcome": outcome, "process": process, "local": local}
+TURN_ESTIMATORS = {
+    "outcome": outcome,
+    "discounted": discounted,
+    "process": process,
+    "milestone": milestone,
+    "local": local,
+    "mt_grpo": mt_grpo,
+    "kevin": kevin,
+    "gtpo_turn": gtpo_turn,
+    "turn_rtg": turn_rtg,
+    "gigpo": gigpo,
+    "hgpo": hgpo,
+    "salt": salt,
+}
 
-__all__ = ["KIND_ESTIMATORS", "TURN_ESTIMATORS", "TurnRewards", "combine", "local", "outcome", "process", "standardize"]
+__all__ = [
+    "KIND_ESTIMATORS",
+    "TURN_ESTIMATORS",
+    "TurnRewards",
+    "combine",
+    "discounted",
+    "gdpo",
+    "gigpo",
+    "gtpo_turn",
+    "hgpo",
+    "kevin",
+    "local",
+    "milestone",
+    "mixed",
+    "mt_grpo",
+    "outcome",
+    "partial_credit",
+    "process",
+    "salt",
+    "similar_keys",
+    "standardize",
+    "turn_rtg",
+]

@@ -32,6 +32,26 @@ def process(turns: TurnRewards, *, gamma: float = 0.95) -> Tensor:
     return standardize(rewards_to_go(turns, gamma), turns.num_generations)
 
 
+def discounted(turns: TurnRewards, *, gamma: float = 0.95, failure: float = 0.0) -> Tensor:
+    """The outcome handed back by discount, then standardized over all turns of the group.
+
+    G[k] = gamma ** (K_i - 1 - k) * R, then z over the turns: every turn of a failure worth 0 gets the same advantage,
+    and long completions weigh more in the mean. `outcome` takes the two steps in the other order.
+
+    Args:
+        turns: (N, K).
+        gamma: discount for each turn.
+        failure: what a reward of exactly 0 on the last turn counts as, before discounting. -1 gives a failure's first
+            turns less blame than its last ones.
+
+    Returns:
+        (N, K), 0 for turns that do not exist and rows that nobody scored.
+    """
+    position = torch.arange(turns.values.size(1), device=turns.values.device)
+    has_failed = (position == turns.num_turns.unsqueeze(1) - 1) & (turns.values == 0)
+    return process(turns._replace(values=turns.values.masked_fill(has_failed, failure)), gamma=gamma)
+
+
 def local(turns: TurnRewards) -> Tensor:
     """The rewards themselves, on their own turns only: neither normalised nor discounted.
 

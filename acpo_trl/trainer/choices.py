@@ -2,23 +2,27 @@
 
 import inspect
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
 from torch import Tensor
 from trl import GRPOConfig
 
-from ..advantages import TURN_ESTIMATORS
+from ..advantages import KIND_ESTIMATORS, TURN_ESTIMATORS, TurnRewards, combine, gdpo, mixed
 from ..credit import CREDIT_RULES, Gate
 from ..resolve import resolve
 from .guard import ON_REWARD_ERROR
 
 logger = logging.getLogger(__name__)
 
+TurnAdvantages = Callable[[Mapping[str, TurnRewards], Mapping[str, float]], tuple[Tensor, dict[str, float]]]
+
 CLIP_LOSSES = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo")
 # Linear in log pi: their gradient has no term for a credit that moves with the policy.
 LOG_PROB_LOSSES = ("cispo", "vespo")
 RATIOS = ("token", "gspo", "gspo_token", "gspo_token_turn")
+KIND_TREATMENTS = ("separate", "mixed", "gdpo")
 CREDIT_NORMALIZATIONS = ("none", "sign")
 SAPO_TEMPERATURES = ("sapo_temperature_pos", "sapo_temperature_neg")
 
@@ -35,7 +39,7 @@ def ratio_of(args: GRPOConfig) -> str:
         ValueError: an unknown one, one that contradicts `importance_sampling_level`, or `gspo` with advantages that
             differ within a completion.
     """
-    has_own_advantages = not is_uniform(args) or args.turn_estimator is not None
+    has_own_advantages = not is_uniform(args) or args.turn_estimator is not None or args.kinds != "separate"
     if args.ratio is None:
         if args.importance_sampling_level != "sequence":
             return "token"
@@ -53,28 +57,51 @@ def ratio_of(args: GRPOConfig) -> str:
     return args.ratio
 
 
-def turn_estimator_of(args: GRPOConfig) -> Callable[..., Tensor] | None:
-    """The configured turn estimator with its options bound, or None.
+def turn_advantages_of(args: GRPOConfig) -> TurnAdvantages | None:
+    """What makes advantages of turns from rewards by kind, `(tables, weights) -> (advantages, shares)`; None: nothing.
 
     Raises:
-        ValueError: an unknown name, something that is no function, or options it does not take.
+        ValueError: an unknown name, options that an estimator does not take, or choices that do not fit together.
     """
-    options = args.turn_estimator_options or {}
-    if args.turn_estimator is None:
-        if options:
-            raise ValueError(f"turn_estimator_options {options!r}: there is no turn_estimator to take them; set one.")
-        return None
-    estimator = resolve(args.turn_estimator, TURN_ESTIMATORS, "turn_estimator")
+    if args.kinds not in KIND_TREATMENTS:
+        raise ValueError(f"kinds {args.kinds!r}: no such treatment; expected one of {list(KIND_TREATMENTS)}.")
+    if args.turn_estimator is None or args.kinds == "gdpo":
+        for name in ("turn_estimator", "turn_estimator_options", "kind_estimators"):
+            if getattr(args, name):
+                raise ValueError(
+                    f"{name} {getattr(args, name)!r}: nothing would use it without a turn_estimator, or "
+                    "with kinds 'gdpo'; leave it out or change these."
+                )
+        if args.kinds == "mixed":
+            raise ValueError("kinds 'mixed': there is no turn_estimator for the sum; set one.")
+        return gdpo if args.kinds == "gdpo" else None
+    estimator = estimator_of(args.turn_estimator, args.turn_estimator_options, "turn_estimator")
+    if args.kinds == "mixed":
+        if args.kind_estimators:
+            raise ValueError("kind_estimators with kinds 'mixed': rewards are summed first; leave one of them out.")
+        return partial(mixed, estimator=estimator)
+    estimators = {**KIND_ESTIMATORS, "outcome": estimator}
+    for kind, choice in (args.kind_estimators or {}).items():
+        if kind not in estimators or kind == "outcome":
+            raise ValueError(f"kind_estimators has {kind!r}: expected some of ['process', 'cost', 'format'].")
+        options = dict(choice) if isinstance(choice, dict) else {"name": choice}
+        estimators[kind] = estimator_of(options.pop("name", None), options, f"kind_estimators of {kind}")
+    return partial(combine, estimators=estimators)
+
+
+def estimator_of(name: str, options: dict[str, Any] | None, option: str) -> Callable[..., Tensor]:
+    """The named turn estimator with its options bound; raises ValueError if there is none, or it does not take them."""
+    estimator = resolve(name, TURN_ESTIMATORS, option)
     if not callable(estimator):
-        raise ValueError(f"turn_estimator {args.turn_estimator!r}: is no function; expected (turns, **options).")
+        raise ValueError(f"{option} {name!r}: is no function; expected (turns, **options) -> advantages.")
     try:
-        inspect.signature(estimator).bind(None, **options)
+        inspect.signature(estimator).bind(None, **(options or {}))
     except TypeError as error:
         raise ValueError(
-            f"turn_estimator_options {options!r}: {args.turn_estimator!r} does not take them ({error}); expected "
-            f"keywords of {inspect.signature(estimator)}."
+            f"{option}_options {options!r}: {name!r} does not take them ({error}); expected keywords of "
+            f"{inspect.signature(estimator)}."
         ) from error
-    return partial(estimator, **options)
+    return partial(estimator, **(options or {}))
 
 
 def gate_of(args: GRPOConfig) -> Gate:
@@ -111,7 +138,7 @@ def check_credit(args: GRPOConfig) -> None:
             f"credit_normalization {args.credit_normalization!r}: no such normalization; expected one of "
             f"{list(CREDIT_NORMALIZATIONS)}."
         )
-    turn_estimator_of(args)
+    turn_advantages_of(args)
     if ratio_of(args) == "gspo_token" and args.ratio is None:
         logger.warning(
             "importance_sampling_level='sequence' with credit_rule=%r and turn_estimator=%r: the GSPO-token form is "

@@ -6,7 +6,7 @@ from typing import Any
 
 from trl import GRPOConfig
 
-from .choices import CREDIT_NORMALIZATIONS, RATIOS, check_credit
+from .choices import CREDIT_NORMALIZATIONS, KIND_TREATMENTS, RATIOS, check_credit
 from .guard import ON_REWARD_ERROR
 
 
@@ -37,13 +37,18 @@ class ACPOConfig(GRPOConfig):
             other kinds have theirs (docs/concepts/turns.md). By default all tokens of a completion share TRL's.
         turn_estimator_options (`dict`, *optional*):
             Options of the turn estimator, such as `{"gamma": 0.95}`.
+        kinds (`str`, *optional*, defaults to `"separate"`):
+            What becomes of rewards by kind: `"separate"` (each kind its own estimator, summed last), `"mixed"` (summed
+            first, for comparison) or `"gdpo"` (each standardized in its group, summed, standardized over the batch).
+        kind_estimators (`dict`, *optional*):
+            Turn estimators of the kinds `process`, `cost` and `format`: a name, or a mapping with `name` and options.
         on_reward_error (`str`, *optional*, defaults to `"raise"`):
             What an exception in a reward function does: `"raise"` stops the run, `"none"` leaves the completions that
             cause it unscored. Where the judge failed (`JudgeError`, `ConnectionError`, `TimeoutError`), completions are
             unscored either way.
     """
 
-    _VALID_DICT_FIELDS = [*GRPOConfig._VALID_DICT_FIELDS, "turn_estimator_options"]  # noqa: RUF012  TRL's attribute
+    _VALID_DICT_FIELDS = [*GRPOConfig._VALID_DICT_FIELDS, "turn_estimator_options", "kind_estimators"]  # noqa: RUF012  TRL's attribute
 
     credit_rule: str = field(
         default="acpo",
@@ -80,6 +85,20 @@ class ACPOConfig(GRPOConfig):
     )
     turn_estimator_options: dict[str, Any] | str | None = field(
         default=None, metadata={"help": "Options of the turn estimator as a JSON object, such as '{\"gamma\": 0.95}'."}
+    )
+    kinds: str = field(
+        default="separate",
+        metadata={
+            "help": "Rewards by kind are kept 'separate' until their advantages are summed, are 'mixed' before, or go "
+            "through 'gdpo'.",
+            "choices": list(KIND_TREATMENTS),
+        },
+    )
+    kind_estimators: dict[str, Any] | str | None = field(
+        default=None,
+        metadata={
+            "help": "Turn estimators of process, cost and format as a JSON object: a name or a mapping for each."
+        },
     )
     on_reward_error: str = field(
         default="raise",

@@ -1,14 +1,15 @@
 """Rewards of completions and turns, by kind, and the advantages of turns that follow from them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ..advantages import KIND_ESTIMATORS, TurnRewards, combine
+from ..advantages import TurnRewards
 from ..rewards.declare import declaration_of
 from ..turns import spread_turns
+from .choices import TurnAdvantages
 from .completions import align_extra_columns, keep_extra_columns
 from .environment import EnvironmentReward, judge_turns
 from .guard import GuardedReward, guard
@@ -27,8 +28,8 @@ class ScoredTurns(RecordedRollouts):
     """What the reward functions said about the last generation batch, over all processes."""
     state_keys: list[list[Any]]
     """Of each local completion of the last generation batch and each of its turns; None where it has no name."""
-    turn_estimator: Callable[..., Tensor] | None = None
-    """Advantages of turns from rewards of the kind `outcome`; None: TRL's advantages of whole completions."""
+    turn_advantages: TurnAdvantages | None = None
+    """Advantages of turns from rewards by kind; None: TRL's advantages of whole completions."""
 
     def _guard_rewards(self, on_error: str, use_declared_weights: bool) -> None:
         names = self.reward_func_names
@@ -65,15 +66,15 @@ class ScoredTurns(RecordedRollouts):
         self._log(kind_metrics(self.reward_table, self._group_size))
         if self.tools or self.rollout_func is not None:
             self._log(turn_metrics(self.recorded, self._judged))
-        if self.turn_estimator is not None:
-            batch["advantages"] = spread_turns(self._turn_advantages(self.turn_estimator), batch["turn_ids"])
+        if self.turn_advantages is not None:
+            batch["advantages"] = spread_turns(self._advantages_of_turns(self.turn_advantages), batch["turn_ids"])
         return batch
 
     @property
     def _group_size(self) -> int:
         return self.num_generations if self.model.training else self.num_generations_eval
 
-    def _turn_advantages(self, estimator: Callable[..., Tensor]) -> Tensor:
+    def _advantages_of_turns(self, turn_advantages: TurnAdvantages) -> Tensor:
         """(B, K) of this process, from the rewards of all."""
         num_local = len(self.recorded.rows)
         turns = self._turns()
@@ -83,8 +84,7 @@ class ScoredTurns(RecordedRollouts):
             if declaration_of(function).level == "turn"
         }
         tables = self.reward_table.by_turn(scores, turns)
-        estimators = {**KIND_ESTIMATORS, "outcome": estimator}
-        advantages, shares = combine(tables, self.reward_table.weights_by_kind(), estimators)
+        advantages, shares = turn_advantages(tables, self.reward_table.weights_by_kind())
         self._log({f"turns/advantage_share/{kind}": share for kind, share in shares.items()})
         start = self.accelerator.process_index * num_local
         return advantages[start : start + num_local]

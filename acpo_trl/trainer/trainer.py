@@ -17,7 +17,7 @@ from ..ratio import gspo_token_old_log_probs
 from ..resolve import resolve
 from ..turns import turn_ids_of
 from .card import annotate_card
-from .choices import gate_of, is_uniform, ratio_of, turn_estimator_of
+from .choices import gate_of, is_uniform, ratio_of, turn_advantages_of
 from .completions import forget_rows, number_rows, write_used
 from .config import ACPOConfig, with_credit_defaults
 from .environment import environment_rewards, with_environment
@@ -93,7 +93,7 @@ class ACPOTrainer(ScoredTurns):
             args = ACPOConfig(f"{name.split('/')[-1]}-ACPO")
         args = with_credit_defaults(args)
         self.credit_rule = resolve(args.credit_rule, CREDIT_RULES, "credit_rule")
-        self.turn_estimator = turn_estimator_of(args)
+        self.turn_advantages = turn_advantages_of(args)
         self._gate = gate_of(args)
         self._crediting: tuple[CreditedInputs, ModeReading] | None = None
         self._num_generated = 0

@@ -5,8 +5,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import turns as naive
+from turn_tables import as_lists, close, reward_tables, table
 
-from acpo_trl.advantages import TurnRewards, combine, local, outcome, process
+from acpo_trl.advantages import combine, local, outcome, process
 from acpo_trl.advantages.process import rewards_to_go
 
 ESTIMATORS = {
@@ -19,35 +20,6 @@ ESTIMATORS = {
     "local": (local, lambda rewards, size: naive.local(rewards)),
 }
 by_estimator = pytest.mark.parametrize("name", ESTIMATORS)
-
-
-def table(rewards, size=None, extra=0):
-    """Rewards as a padded table in float64."""
-    width = max(map(len, rewards), default=0) + extra
-    values = torch.full((len(rewards), width), torch.nan, dtype=torch.float64)
-    for row, turns in zip(values, rewards, strict=True):
-        row[: len(turns)] = torch.tensor([torch.nan if r is None else r for r in turns], dtype=torch.float64)
-    return TurnRewards(values, torch.tensor([len(turns) for turns in rewards]), size or len(rewards))
-
-
-def as_lists(advantages, rewards):
-    for row, turns in zip(advantages, rewards, strict=True):
-        assert (row[len(turns) :] == 0).all()  # turns that do not exist
-    return [row[: len(turns)].tolist() for row, turns in zip(advantages, rewards, strict=True)]
-
-
-def close(expected, **tolerance):
-    return [pytest.approx(row, **({"rel": 1e-9, "abs": 1e-9} | tolerance)) for row in expected]
-
-
-reward_tables = st.integers(1, 4).flatmap(
-    lambda size: st.tuples(
-        st.lists(
-            st.lists(st.none() | st.floats(-2, 2).map(lambda x: round(x, 3)), max_size=4), min_size=size, max_size=size
-        ).flatmap(lambda one: st.permutations(one).map(lambda other: [*one, *other])),
-        st.just(size),
-    )
-)
 
 
 @by_estimator

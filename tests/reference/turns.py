@@ -50,3 +50,81 @@ def process(rewards, size, gamma=0.95):
 
 def local(rewards):
     return [[reward or 0.0 for reward in turns] for turns in rewards]
+
+
+def discounted(rewards, size, gamma=0.95, failure=0.0):
+    judged = [[*turns[:-1], failure if turns[-1] == 0 else turns[-1]] if turns else [] for turns in rewards]
+    return process(judged, size, gamma)
+
+
+def by_index(columns, rewards, size, compare):
+    """`compare` the values of a group at each turn index; `columns[i][k]` is the value of turn k of completion i."""
+    advantages = [[0.0 for _ in turns] for turns in rewards]
+    for start in range(0, len(rewards), size):
+        rows = range(start, start + size)
+        for k in range(max(len(rewards[i]) for i in rows)):
+            reaching = [i for i in rows if k < len(rewards[i])]
+            for i, value in zip(reaching, compare([columns[i][k] for i in reaching]), strict=True):
+                advantages[i][k] = value
+    return advantages
+
+
+def center(values):
+    scored = [value for value in values if value is not None]
+    return [0.0 if value is None else value - sum(scored) / len(scored) for value in values]
+
+
+def turn_rtg(rewards, size, gamma=1.0):
+    return by_index([rewards_to_go(turns, gamma) for turns in rewards], rewards, size, z)
+
+
+def milestone(rewards, size, gamma=0.95):
+    return by_index([rewards_to_go(turns, gamma) for turns in rewards], rewards, size, center)
+
+
+def kevin(rewards, size, mode="sum", gamma=0.4):
+    if mode == "sum":
+        return process(rewards, size, gamma)
+    advantages = []
+    for group in groups(rewards, size):
+        best = [
+            [
+                None
+                if total(turns) is None
+                else max((turns[j] or 0.0) * gamma ** (j - k) for j in range(k, len(turns)))
+                for k in range(len(turns))
+            ]
+            for turns in group
+        ]
+        flat = iter(z([value for turns in best for value in turns]))
+        advantages += [[next(flat) for _ in turns] for turns in best]
+    return advantages
+
+
+def gtpo_turn(rewards, size, gamma=0.9):
+    return process(rewards, size, gamma)
+
+
+def by_completion(values, size):
+    return [value for group in groups(values, size) for value in z(group)]
+
+
+def mt_grpo(rewards, size, alpha=1.0, form="paper"):
+    by_outcome = by_completion([turns[-1] if turns else None for turns in rewards], size)
+    if form == "code":
+        by_sum = by_completion([total(turns[:-1]) for turns in rewards], size)
+        by_total = by_completion([total(turns) for turns in rewards], size)
+        return [
+            [by_total[i]]
+            if len(turns) == 1
+            else [by_outcome[i] + (alpha * by_sum[i] if k == 0 else 0.0) for k in range(len(turns))]
+            for i, turns in enumerate(rewards)
+        ]
+    advantages = by_index([[*turns[:-1], None] if turns else [] for turns in rewards], rewards, size, z)
+    for i, turns in enumerate(rewards):
+        for k in reversed(range(len(turns))):
+            if k == len(turns) - 1:
+                advantages[i][k] = by_outcome[i]
+            else:
+                advantages[i][k] += alpha * advantages[i][k + 1]
+    return advantages

@@ -29,6 +29,8 @@ def test_every_own_field_has_help():
     assert own == {"ratio"} | {"credit_rule", "credit_mix", "credit_normalization", "on_reward_error"} | {
         "turn_estimator",
         "turn_estimator_options",
+        "kinds",
+        "kind_estimators",
     }
     assert all(f.metadata["help"] for f in dataclasses.fields(ACPOConfig) if f.name in own)
 
@@ -47,6 +49,13 @@ def test_every_own_field_has_help():
         ({"ratio": "gspo"}, "ratio 'gspo' with credit_rule 'acpo'.*set ratio='gspo_token'"),
         ({"ratio": "gspo", "credit_rule": "uniform", "turn_estimator": "outcome"}, "turn_estimator 'outcome': the"),
         ({"ratio": "token", "importance_sampling_level": "sequence"}, "they differ; leave one of them out"),
+        ({"kinds": "sum"}, "kinds 'sum': no such treatment"),
+        ({"kinds": "mixed"}, "kinds 'mixed': there is no turn_estimator"),
+        ({"kinds": "gdpo", "turn_estimator": "outcome"}, "turn_estimator 'outcome': nothing would use it"),
+        ({"kind_estimators": {"cost": "local"}}, "kind_estimators {'cost': 'local'}: nothing would use it"),
+        ({"turn_estimator": "outcome", "kind_estimators": {"outcome": "local"}}, "kind_estimators has 'outcome'"),
+        ({"turn_estimator": "outcome", "kind_estimators": {"cost": "locl"}}, "kind_estimators of cost 'locl': no such"),
+        ({"turn_estimator": "outcome", "kind_estimators": {"cost": {"name": "local", "x": 1}}}, "does not take them"),
         ({"credit_mix": 1.5}, "credit_mix 1.5"),
         ({"credit_mix": float("nan")}, "credit_mix nan"),
         ({"credit_normalization": "batch"}, "credit_normalization 'batch'"),

@@ -207,7 +207,7 @@ def test_discount_counts_turns_from_the_end(tmp_path):
     [
         ({"turn_estimator": "outcom"}, "turn_estimator 'outcom': no such name.*did you mean 'outcome'"),
         ({"turn_estimator": "outcome", "turn_estimator_options": {"gama": 1}}, "'outcome' does not take them"),
-        ({"turn_estimator_options": {"gamma": 1}}, "there is no turn_estimator to take them"),
+        ({"turn_estimator_options": {"gamma": 1}}, "nothing would use it without a turn_estimator"),
         ({"turn_estimator": "math.pi"}, "turn_estimator 'math.pi': is no function"),
     ],
 )

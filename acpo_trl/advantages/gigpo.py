@@ -1,0 +1,64 @@
+"""GiGPO: completions against each other, and turns against others from the same state."""
+
+import torch
+from torch import Tensor
+
+from .state import acts, check_choice, existing_rewards, normalize, prompts, state_labels, step_returns
+from .table import EPSILON, TurnRewards
+
+
+def gigpo(
+    turns: TurnRewards,
+    *,
+    omega: float = 1.0,
+    gamma: float = 0.95,
+    normalization: str = "std",
+    statistics: str = "trajectory",
+    guard_first_turn: bool = True,
+    epsilon: float = EPSILON,
+) -> Tensor:
+    """Advantage of the completion within its group + omega * that of the turn among all from its state.
+
+    Both are z-scores: of the sum of rewards, and of the discounted rewards to go.
+
+    Args:
+        turns: (N, K), with state keys.
+        omega: weight of the second.
+        gamma: discount for each turn.
+        normalization: "std" (divide by the standard deviation) or "mean" (do not).
+        statistics: "trajectory" (completions count alike) or "step" (each counts once for each of its turns).
+        guard_first_turn: leave the second out where it would compare the first turns of all completions and no other
+            turn, that is, compare the completions once more.
+        epsilon: added to the standard deviation.
+
+    Returns:
+        (N, K), 0 for turns that do not exist, have no tokens, or belong to an unscored completion.
+
+    Raises:
+        ValueError: no state keys, or an unknown choice.
+
+    Source: arXiv:2505.10978, equations 3 and 5 to 8.
+    """
+    check_choice("normalization", normalization, ("std", "mean"))
+    check_choice("statistics", statistics, ("trajectory", "step"))
+    turns = existing_rewards(turns)
+    by_std, states, is_compared = normalization == "std", state_labels(turns), acts(turns)
+    returns = step_returns(turns, gamma)
+    if guard_first_turn:
+        returns = returns.masked_fill(_is_common_start(turns, states), torch.nan)
+    totals, groups = turns.totals.unsqueeze(1), prompts(turns).unsqueeze(1)
+    if statistics == "step":
+        totals, groups = totals.where(is_compared, torch.nan), groups.expand_as(states)
+    episodes = normalize(totals, groups, epsilon, by_std=by_std)
+    return torch.where(is_compared, episodes + omega * normalize(returns, states, epsilon, by_std=by_std), 0)
+
+
+def _is_common_start(turns: TurnRewards, states: Tensor) -> Tensor:
+    """(N, K) bool: the turn is a first one, as are all from its state, and they are all first turns of the group."""
+    is_compared, groups = acts(turns), prompts(turns)
+    is_first = is_compared.clone()
+    is_first[:, 1:] = False
+    size = states.numel()
+    first, every = (states[mask].bincount(minlength=size)[states] for mask in (is_first, is_compared))
+    starts = groups[is_first.any(dim=1)].bincount(minlength=len(groups))[groups]
+    return is_first & (first == every) & (first == starts.unsqueeze(1))
