@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from .process import process
+from .process import compared, process
 from .table import TurnRewards
 
 
@@ -18,11 +18,11 @@ def gtpo_turn(turns: TurnRewards, *, gamma: float = 0.9) -> Tensor:
         gamma: discount for each turn.
 
     Returns:
-        (N, K), 0 for turns that do not exist and rows that nobody scored.
+        (N, K), 0 for turns that do not exist, rows that nobody scored and groups with one scored row.
 
     Source: arXiv:2511.14846, known second hand but for its abstract.
     """
-    return process(turns, gamma=gamma)
+    return process(compared(turns), gamma=gamma)
 
 
 def partial_credit(similarity: Tensor, has_passed: Tensor, *, alpha: float = 0.5) -> Tensor:

@@ -45,11 +45,21 @@ def discounted(turns: TurnRewards, *, gamma: float = 0.95, failure: float = 0.0)
             turns less blame than its last ones.
 
     Returns:
-        (N, K), 0 for turns that do not exist and rows that nobody scored.
+        (N, K), 0 for turns that do not exist, rows that nobody scored and groups with one scored row.
     """
     position = torch.arange(turns.values.size(1), device=turns.values.device)
     has_failed = (position == turns.num_turns.unsqueeze(1) - 1) & (turns.values == 0)
-    return process(turns._replace(values=turns.values.masked_fill(has_failed, failure)), gamma=gamma)
+    return process(compared(turns._replace(values=turns.values.masked_fill(has_failed, failure))), gamma=gamma)
+
+
+def compared(turns: TurnRewards) -> TurnRewards:
+    """Leave completions unscored that are the only scored one of their group.
+
+    Standardized over its own turns, the discount alone would praise a success's last turns and blame its first.
+    """
+    is_scored = (~turns.values.isnan()).any(dim=1).view(-1, turns.num_generations)
+    is_alone = (is_scored.sum(dim=1) < 2).repeat_interleave(turns.num_generations)
+    return turns._replace(values=turns.values.masked_fill(is_alone.unsqueeze(1), torch.nan))
 
 
 def local(turns: TurnRewards) -> Tensor:

@@ -54,7 +54,16 @@ def local(rewards):
 
 def discounted(rewards, size, gamma=0.95, failure=0.0):
     judged = [[*turns[:-1], failure if turns[-1] == 0 else turns[-1]] if turns else [] for turns in rewards]
-    return process(judged, size, gamma)
+    return process(compared(judged, size), size, gamma)
+
+
+def compared(rewards, size):
+    """Without completions that are the only scored one of their group."""
+    kept = []
+    for group in groups(rewards, size):
+        num_scored = sum(total(turns) is not None for turns in group)
+        kept += group if num_scored > 1 else [[None for _ in turns] for turns in group]
+    return kept
 
 
 def by_index(columns, rewards, size, compare):
@@ -102,7 +111,7 @@ def kevin(rewards, size, mode="sum", gamma=0.4):
 
 
 def gtpo_turn(rewards, size, gamma=0.9):
-    return process(rewards, size, gamma)
+    return process(compared(rewards, size), size, gamma)
 
 
 def by_completion(values, size):
