@@ -96,6 +96,52 @@ METHODS = {
     },
     "acpo_as_written": {"credit_rule": "acpo_as_written", "loss_type": "dapo"},
     "acpo_sign_normalized": {"credit_rule": "acpo", "credit_normalization": "sign", "loss_type": "dapo"},
+    "turns_outcome": {
+        "credit_rule": "uniform",
+        "turn_estimator": "outcome",
+        "turn_estimator_options": {"gamma": 0.95},
+    },
+    "turns_discounted": {
+        "credit_rule": "uniform",
+        "turn_estimator": "discounted",
+        "turn_estimator_options": {"gamma": 0.95, "failure": -1.0},
+    },
+    "turns_process": {
+        "credit_rule": "uniform",
+        "turn_estimator": "outcome",
+        "kind_estimators": {"process": {"name": "process", "gamma": 0.95}},
+    },
+    "turns_milestone": {
+        "credit_rule": "uniform",
+        "turn_estimator": "outcome",
+        "kind_estimators": {"process": {"name": "milestone", "gamma": 0.95}},
+    },
+    "turns_turn_rtg": {
+        "credit_rule": "uniform",
+        "turn_estimator": "turn_rtg",
+        "kind_estimators": {"process": "turn_rtg"},
+    },
+    "turns_mt_grpo": {
+        "credit_rule": "uniform",
+        "turn_estimator": "mt_grpo",
+        "turn_estimator_options": {"alpha": 1.0, "form": "paper"},
+        "kinds": "mixed",
+    },
+    "turns_kevin": {
+        "credit_rule": "uniform",
+        "turn_estimator": "kevin",
+        "turn_estimator_options": {"mode": "sum", "gamma": 0.4},
+        "kinds": "mixed",
+        "epsilon": 0.2,
+        "epsilon_high": 0.28,
+        "beta": 0.0,
+    },
+    "turns_gtpo_turn": {
+        "credit_rule": "uniform",
+        "turn_estimator": "gtpo_turn",
+        "turn_estimator_options": {"gamma": 0.9},
+        "kinds": "mixed",
+    },
 }
 
 
