@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from .state import acts, check_choice, existing_rewards, normalize, prompts, state_labels, step_returns
+from .state import acts, check_choice, comparable, normalize, prompts, state_labels, step_returns
 from .table import EPSILON, TurnRewards
 
 
@@ -32,7 +32,8 @@ def gigpo(
         epsilon: added to the standard deviation.
 
     Returns:
-        (N, K), 0 for turns that do not exist, have no tokens, or belong to an unscored completion.
+        (N, K), 0 for turns that do not exist, have no tokens, or belong to a completion that is unscored or the only
+        scored one of its group.
 
     Raises:
         ValueError: no state keys, or an unknown choice.
@@ -41,7 +42,7 @@ def gigpo(
     """
     check_choice("normalization", normalization, ("std", "mean"))
     check_choice("statistics", statistics, ("trajectory", "step"))
-    turns = existing_rewards(turns)
+    turns = comparable(turns)
     by_std, states, is_compared = normalization == "std", state_labels(turns), acts(turns)
     returns = step_returns(turns, gamma)
     if guard_first_turn:

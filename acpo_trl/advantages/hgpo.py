@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from .state import check_choice, count_alike, existing_rewards, label, normalize, state_labels, step_returns
+from .state import check_choice, comparable, count_alike, label, normalize, state_labels, step_returns
 from .table import EPSILON, TurnRewards
 
 FIRST_WEIGHT = {"paper": 1, "code": 2}
@@ -34,7 +34,8 @@ def hgpo(
         epsilon: added to the standard deviation.
 
     Returns:
-        (N, K), 0 for turns that have no level, do not exist, have no tokens, or belong to an unscored completion.
+        (N, K), 0 for turns that have no level, do not exist, have no tokens, or belong to a completion that is unscored
+        or the only scored one of its group.
 
     Raises:
         ValueError: no state keys, a negative history, or an unknown choice.
@@ -44,7 +45,7 @@ def hgpo(
     check_choice("weights", weights, tuple(FIRST_WEIGHT))
     if max_history < 0:
         raise ValueError(f"max_history {max_history!r}: no level would be left; expected 0 or more states.")
-    turns = existing_rewards(turns)
+    turns = comparable(turns)
     returns, states = step_returns(turns, gamma), state_labels(turns)
     total, weight_sum, labels = torch.zeros_like(returns), torch.zeros_like(returns), states
     for level in range(max_history + 1):

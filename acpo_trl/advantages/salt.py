@@ -6,8 +6,8 @@ from torch import Tensor
 from .state import (
     NONE,
     check_choice,
+    comparable,
     count_alike,
-    existing_rewards,
     keys_of,
     label,
     normalize,
@@ -28,7 +28,8 @@ def salt(turns: TurnRewards, *, trajectory: str = "grpo", epsilon: float = EPSIL
         epsilon: added to the standard deviation.
 
     Returns:
-        (N, K), 0 for turns that do not exist or belong to an unscored completion.
+        (N, K), 0 for turns that do not exist or belong to a completion that is unscored or the only scored one of its
+        group.
 
     Raises:
         ValueError: no keys, or an unknown choice.
@@ -36,7 +37,7 @@ def salt(turns: TurnRewards, *, trajectory: str = "grpo", epsilon: float = EPSIL
     Source: arXiv:2510.20022; the rule itself from a later paper's description, as no program was published.
     """
     check_choice("trajectory", trajectory, ("grpo", "rloo"))
-    turns = existing_rewards(turns)
+    turns = comparable(turns)
     is_scored = turns.exists & ~turns.totals.isnan().unsqueeze(1)
     edges = _transitions(turns)
     rows = torch.arange(len(edges), device=edges.device).unsqueeze(1).expand_as(edges)

@@ -6,12 +6,10 @@ from difflib import SequenceMatcher
 import torch
 from torch import Tensor
 
-from .process import rewards_to_go
+from .process import compared, rewards_to_go
 from .table import EPSILON, TurnRewards
 
-NONE = (
-    -1
-)  # keys are not negative: no state before the first turn or behind the last, no action in a turn without tokens
+NONE = -1  # keys are not negative: no state follows the last turn, a turn without tokens is no action
 
 
 def check_choice(option: str, value: str, choices: Sequence[str]) -> None:
@@ -56,9 +54,9 @@ def state_labels(turns: TurnRewards) -> Tensor:
     return label(prompts(turns).unsqueeze(1).expand_as(turns.values), keys_of(turns, "state_keys"))
 
 
-def existing_rewards(turns: TurnRewards) -> TurnRewards:
-    """The table without what stands behind the last turn of a completion."""
-    return turns._replace(values=turns.values.masked_fill(~turns.exists, torch.nan))
+def comparable(turns: TurnRewards) -> TurnRewards:
+    """The table without what stands behind a last turn, and without completions that nothing can be compared with."""
+    return compared(turns._replace(values=turns.values.masked_fill(~turns.exists, torch.nan)))
 
 
 def acts(turns: TurnRewards) -> Tensor:

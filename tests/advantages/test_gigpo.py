@@ -106,9 +106,10 @@ def test_return_of_a_truncated_completion_counts_from_the_cut():
     assert step_returns(turns, 0.5).nan_to_num(0.0).tolist() == close([[0.2, 0.4, 0.0], [0.25, 0.5, 1.0]])
 
 
-def test_visiting_a_state_again_is_compared_within_the_completion():
-    advantages = gigpo(keyed(episodes_of(["aX aY bX"], [1.0])), gamma=0.5, normalization="mean")
-    assert advantages[0].tolist() == pytest.approx([-0.125, 0.125, 0.0])
+def test_visit_before_the_last_one_to_a_state_is_compared_with_it():
+    turns = keyed(episodes_of(["aX aY bX", "cX"], [1.0, 1.0]))
+    assert gigpo(turns, gamma=0.5, normalization="mean").tolist() == close([[-0.125, 0.125, 0.0], [0.0] * 3])
+    assert (gigpo(turns._replace(num_generations=1)) == 0).all()  # in a group of one, by its own discount alone
 
 
 KITCHEN = [

@@ -86,12 +86,13 @@ def test_what_stands_behind_the_last_turn_never_leaks(name):
     ("texts", "outcomes"),
     [
         (["aX bX"], [1.0]),
+        (["aX aY aX"], [1.0]),
         (["aX bX", "aX bY"], [0.1, 0.1]),
         (["aX bX"] * 3, [0.1] * 3),
         (["", ""], [None, None]),
         (["aX", "aY"], [1.0, None]),
     ],
-    ids=["group of one", "zero spread", "zero spread with rounding", "no turn", "one scored"],
+    ids=["group of one", "group of one in a loop", "zero spread", "zero spread with rounding", "no turn", "one scored"],
 )
 def test_nothing_to_compare_with_gives_exactly_no_advantage(name, texts, outcomes):
     assert (ESTIMATORS[name][0](keyed(episodes_of(texts, outcomes))) == 0).all()

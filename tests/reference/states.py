@@ -23,7 +23,9 @@ def rewards(episode):
 
 
 def steps_of(group, gamma):
-    """(completion, turn, state, rewards to go) of each turn with tokens of a scored completion."""
+    """(completion, turn, state, rewards to go) of each turn with tokens of a scored completion, if two are scored."""
+    if sum(total(rewards(episode)) is not None for episode in group) < 2:
+        return []
     return [
         (i, k, state, rewards_to_go(rewards(episode), gamma)[k])
         for i, episode in enumerate(group)
