@@ -142,6 +142,33 @@ METHODS = {
         "turn_estimator_options": {"gamma": 0.9},
         "kinds": "mixed",
     },
+    "turns_gigpo": {
+        "credit_rule": "uniform",
+        "turn_estimator": "gigpo",
+        "turn_estimator_options": {
+            "omega": 1.0,
+            "gamma": 0.95,
+            "normalization": "std",
+            "statistics": "trajectory",
+            "guard_first_turn": True,
+        },
+    },
+    "turns_hgpo": {
+        "credit_rule": "uniform",
+        "turn_estimator": "hgpo",
+        "turn_estimator_options": {
+            "max_history": 2,
+            "alpha": 1.0,
+            "gamma": 0.95,
+            "weights": "paper",
+            "renormalize": True,
+        },
+    },
+    "turns_salt": {
+        "credit_rule": "uniform",
+        "turn_estimator": "salt",
+        "turn_estimator_options": {"trajectory": "grpo"},
+    },
 }
 
 

@@ -40,8 +40,9 @@ def salt(turns: TurnRewards, *, trajectory: str = "grpo", epsilon: float = EPSIL
     turns = comparable(turns)
     is_scored = turns.exists & ~turns.totals.isnan().unsqueeze(1)
     edges = _transitions(turns)
-    rows = torch.arange(len(edges), device=edges.device).unsqueeze(1).expand_as(edges)
-    edge, row = torch.stack([edges[is_scored], rows[is_scored]]).unique(dim=1)  # a loop is one transition
+    rows = torch.arange(len(edges), device=edges.device).unsqueeze(1)
+    pairs = (edges * len(edges) + rows)[is_scored].unique()  # a loop is one transition
+    edge, row = pairs // len(edges), pairs % len(edges)
     advantages = _of_completions(turns, trajectory, epsilon)[row]
     sums = advantages.new_zeros(edges.numel()).index_add(0, edge, advantages)
     means = sums / edge.bincount(minlength=len(sums))
