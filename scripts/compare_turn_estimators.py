@@ -102,7 +102,7 @@ def print_comparison(num_groups: int, seed: int) -> None:
 
 
 def against(credit: Tensor, estimate: Tensor) -> tuple[float, float]:
-    """Correlation, and the variance around the best multiple of the credit, in units of the variance of that multiple."""
+    """Correlation, and the variance around the best multiple of the credit in units of its own."""
     correlation = torch.corrcoef(torch.stack([credit, estimate]))[0, 1].item()
     return correlation, (1 / correlation**2 - 1) if correlation else float("inf")
 
