@@ -6,6 +6,7 @@ from typing import Any
 
 from trl import GRPOConfig
 
+from ..advantages import TURN_ESTIMATORS
 from .choices import CREDIT_NORMALIZATIONS, KIND_TREATMENTS, RATIOS, check_credit
 from .guard import ON_REWARD_ERROR
 
@@ -32,9 +33,10 @@ class ACPOConfig(GRPOConfig):
             tokens kept), or `"gspo_token_turn"` (the same for each turn). By default what `importance_sampling_level`
             says, and GSPO-token where its sequence ratio would average advantages away.
         turn_estimator (`str`, *optional*):
-            Give each turn of a completion its own advantage: `"outcome"`, `"process"`, `"local"`, or the dotted path of
-            a function `(turns, **options) -> advantages` (completions, turns), for rewards of the kind `outcome`; the
-            other kinds have theirs (docs/concepts/turns.md). By default all tokens of a completion share TRL's.
+            Give each turn of a completion its own advantage: a name of `acpo_trl.advantages.TURN_ESTIMATORS`, such as
+            `"outcome"` or `"gigpo"`, or the dotted path of a function `(turns, **options) -> advantages` (completions,
+            turns), for rewards of the kind `outcome`; the other kinds have theirs (docs/concepts/turns.md). By default
+            all tokens of a completion share TRL's.
         turn_estimator_options (`dict`, *optional*):
             Options of the turn estimator, such as `{"gamma": 0.95}`.
         kinds (`str`, *optional*, defaults to `"separate"`):
@@ -79,8 +81,8 @@ class ACPOConfig(GRPOConfig):
     turn_estimator: str | None = field(
         default=None,
         metadata={
-            "help": "Give each turn its own advantage: 'outcome', 'process', 'local', or the dotted path of a function "
-            "(turns, **options) -> advantages."
+            "help": f"Give each turn its own advantage: one of {', '.join(TURN_ESTIMATORS)}, or the dotted path of a "
+            "function (turns, **options) -> advantages."
         },
     )
     turn_estimator_options: dict[str, Any] | str | None = field(
