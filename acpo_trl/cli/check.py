@@ -50,9 +50,10 @@ def run(arguments: list[str], prog: str) -> None:
     except (ValueError, TypeError, OSError) as error:
         sys.exit(f"{prog} check: error: {error}")
     results = [check(reward, rows) for reward in rewards if not why_unchecked(reward)]
-    print("\n".join(report(rewards, weights, results)))
+    for line in report(rewards, weights, results):
+        show(line)
     if environment:
-        print(f"\n{environment}: its rewards are not checked: they judge turns, which only a rollout has.")
+        show(f"\n{environment}: its rewards are not checked: they judge turns, which only a rollout has.")
     if not all(result.is_fine for result in results):
         sys.exit(1)
 
@@ -135,6 +136,12 @@ def report(rewards: Sequence[Any], weights: Sequence[float], results: Sequence["
             yield f"\n{getattr(reward, '__name__', reward)}: not checked: {why}."
     for result in results:
         yield from (gold_details if result.has_gold else score_details)(result)
+
+
+def show(line: str) -> None:
+    """Print a line; what the output cannot encode, such as lone surrogates of a completion, is escaped."""
+    encoding = sys.stdout.encoding or "utf-8"
+    print(line.encode(encoding, "backslashreplace").decode(encoding))
 
 
 def line_of(result: "Checked", weight: float) -> tuple[str, ...]:

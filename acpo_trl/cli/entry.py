@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+TELLING = (TypeError, ValueError, RuntimeError, OSError)  # their text says what is wrong without their name
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -69,11 +71,25 @@ def make(target: Callable[..., T], entry: Entry) -> T:
         check_options(target, entry)
     try:
         return target(**entry.options)
-    except (TypeError, ValueError, RuntimeError, OSError) as error:
+    except Exception as error:
+        reason = text_of(error) if isinstance(error, TELLING) else describe(error)
         raise ValueError(
-            f"{entry.label}: options {dict(entry.options)}: {error}; expected values for {option_names(target)}; "
+            f"{entry.label}: options {dict(entry.options)}: {reason}; expected values for {option_names(target)}; "
             "correct them."
         ) from error
+
+
+def describe(error: BaseException) -> str:
+    """Kind and text of an exception."""
+    return f"{type(error).__name__}: {text_of(error)}"
+
+
+def text_of(error: BaseException) -> str:
+    """The text of an exception on one line; users' exceptions may fail to give one."""
+    try:
+        return " ".join(str(error).split())
+    except Exception as second:
+        return f"(no text: its __str__ raised {type(second).__name__})"
 
 
 def check_options(target: Callable[..., Any], entry: Entry, filled: Collection[str] = ()) -> None:

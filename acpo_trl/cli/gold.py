@@ -16,6 +16,7 @@ from trl.trainer.utils import get_callable_name
 from ..rewards.declare import Declaration, declaration_of
 from ..trainer.guard import JUDGE_ERRORS
 from ..trainer.scores import check_scores
+from .entry import describe, text_of
 
 Row = Mapping[str, Any]
 
@@ -86,8 +87,8 @@ class Checked:
 
     @property
     def is_fine(self) -> bool:
-        """Whether the reward raised nothing and, of its gold answers, got none wrong and scored some."""
-        is_blind = bool(self.unscored) and not self.right
+        """Whether the reward raised nothing and, of its gold answers, got none wrong and could read some."""
+        is_blind = bool(self.unscored or self.unread) and not set(self.right) - set(self.unread)
         return not self.raised and not (self.has_gold and (self.wrong or is_blind))
 
     def _is_best(self, said: Said) -> bool:
@@ -160,8 +161,13 @@ def bare_answer(row: Row) -> str:
 def tell(gold: Callable[[Row], str | None], row: Row) -> Said:
     """The completion for a row, not yet scored."""
     try:
-        return Said(gold(row))
-    except Exception as error:
+        text = gold(row)
+        if text is not None and not isinstance(text, str):
+            raise TypeError(f"gold gave the {type(text).__name__} {text!r}; expected text, or None if it knows none")
+        return Said(text)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         return failure(None, error)
 
 
@@ -169,18 +175,20 @@ def say(score: Scorer, given: list[tuple[Row, str]]) -> list[Said]:
     """What a reward says about rows and completions; after an exception it is asked about each of them alone."""
     try:
         return score(given)
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a reward that exits must not end the check with its own status
         alone = [said for pair in given for said in say(score, [pair])] if len(given) > 1 else []
         if any(said.score is None for said in alone):
             return alone
         return [failure(text, error) for _, text in given]  # only one, or they fail in company only
 
 
-def failure(text: str | None, error: Exception) -> Said:
+def failure(text: str | None, error: BaseException) -> Said:
     """What an exception says: nothing about the completion if the judge failed, a mistake of the reward otherwise."""
     if isinstance(error, JUDGE_ERRORS):
-        return Said(text, reason=str(error))
-    return Said(text, reason=f"{type(error).__name__}: {error}", is_error=True)
+        return Said(text, reason=text_of(error))
+    return Said(text, reason=describe(error), is_error=True)
 
 
 def call(

@@ -1,5 +1,6 @@
 """`acpo-trl rewards check`, from a command line to a table."""
 
+import io
 import re
 import subprocess
 import sys
@@ -57,6 +58,14 @@ def broken(completions, **columns):
     raise KeyError("lost")
 
 
+def garbled(completions, **columns):
+    raise ValueError("lost \udc80")
+
+
+def exits(completions, **columns):
+    sys.exit(0)
+
+
 def check(*arguments):
     """Run the command and give its exit status."""
     try:
@@ -100,7 +109,7 @@ def test_rows_that_tell_no_gold_answer_are_counted_and_pass(write_rows, capsys):
 
 def test_answers_that_only_equal_themselves_and_rewards_that_take_any_are_shown(write_rows, capsys):
     names = [f"{__name__}.copies", f"{__name__}.anything"]
-    assert check("--dataset_name", write_rows(*ROWS[:2]), "--reward_funcs", *names) == 0
+    assert check("--dataset_name", write_rows(*ROWS[:2]), "--reward_funcs", *names) == 1  # `copies` can read no row
     out = capsys.readouterr().out
     assert cells(out, "copies")["unread"] == "2"
     assert "2 of 2 rows score no answer but a copy of the gold one and teach nothing in training:\n" in out
@@ -122,6 +131,19 @@ def test_exception_fails_the_check_and_ten_rows_are_shown(write_rows, capsys):
     out = capsys.readouterr().out
     assert cells(out, "broken")["raised"] == "12"
     assert "  row 9: raised: '10': KeyError: 'lost'\n  and 2 more\n" in out and "row 10" not in out
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_reason_that_the_output_cannot_encode_is_escaped(write_rows, monkeypatch, encoding):
+    output = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(output, encoding=encoding, write_through=True))
+    assert check("--dataset_name", write_rows(*ROWS[:1]), "--reward_funcs", f"{__name__}.garbled") == 1
+    assert "  row 0: raised: '1': ValueError: lost \\udc80\n" in output.getvalue().decode(encoding)
+
+
+def test_reward_that_exits_fails_the_check(write_rows, capsys):
+    assert check("--dataset_name", write_rows(*ROWS[:1]), "--reward_funcs", f"{__name__}.exits") == 1
+    assert "  row 0: raised: '1': SystemExit: 0\n" in capsys.readouterr().out
 
 
 def test_reward_model_is_skipped_with_a_line(write_rows, capsys):

@@ -80,6 +80,67 @@ def test_exception_in_gold_is_told_with_its_row():
     assert (checked.right, checked.raised) == ([0], [1]) and not checked.is_fine
 
 
+@pytest.mark.parametrize("text", [7, ["**1**"], b"**1**"])
+def test_gold_answer_that_is_no_text_is_an_error_of_the_reward(text):
+    class Numbers(Echo):
+        def gold(self, row):
+            return text
+
+    checked = check_reward(Numbers(), ROWS[:1])
+    assert checked.raised == [0] and not checked.is_fine
+    assert checked.said[0].reason == (
+        f"TypeError: gold gave the {type(text).__name__} {text!r}; expected text, or None if it knows none"
+    )
+
+
+@pytest.mark.parametrize("kind", [SystemExit, asyncio.CancelledError, GeneratorExit])
+def test_reward_that_exits_has_raised(kind):
+    class Exits(Echo):
+        def gold(self, row):
+            if row["level"] == 0:
+                raise kind(0)
+            return super().gold(row)
+
+        def __call__(self, completions, level, **columns):
+            if 1 in level:
+                raise kind(0)
+            return super().__call__(completions, level=level, **columns)
+
+    checked = check_reward(Exits(), ROWS[:3])
+    assert (checked.raised, checked.right) == ([0, 1], [2])
+    assert checked.said[1].reason == f"{kind.__name__}: 0"
+
+
+def test_async_reward_that_exits_has_raised_and_goes_on():
+    async def exits(completions, level, **columns):
+        await asyncio.sleep(0)
+        if 0 in level:
+            raise SystemExit(0)
+        return [1.0] * len(completions)
+
+    checked = check_reward(exits, ROWS[:2])
+    assert checked.raised == [0] and checked.said[1].score == 1.0
+
+
+def test_interrupt_from_the_keyboard_ends_the_check():
+    def interrupted(completions, **columns):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        check_reward(interrupted, ROWS[:1])
+
+
+def test_exception_without_text_is_told_by_its_kind():
+    class Mute(Exception):
+        def __str__(self):
+            raise KeyError("no text")
+
+    def mute(completions, **columns):
+        raise Mute
+
+    assert check_reward(mute, ROWS[:1]).said[0].reason == "Mute: (no text: its __str__ raised KeyError)"
+
+
 def test_exception_that_comes_in_company_only_counts_for_all():
     def lonely(completions, **columns):
         if len(completions) > 1:
@@ -115,7 +176,22 @@ def test_gold_answer_that_equals_its_own_text_only_is_unread():
 
     literal.gold = lambda row: row["solution"]
     checked = check_reward(literal, ROWS[:2])
-    assert (checked.right, checked.unread, checked.fooled) == ([0, 1], [0, 1], []) and checked.is_fine
+    assert (checked.right, checked.unread, checked.fooled) == ([0, 1], [0, 1], []) and not checked.is_fine
+
+
+def test_unread_and_unscored_gold_answers_fail_together_and_pass_beside_one_that_is_read():
+    def score(completions, solution, **columns):
+        known = {"read": {"read": 1.0}.get, "copy": {"copy": 1.0}.get, "none": {}.get}
+        return [
+            0.0 if right == "read" and text != right else known[right](text)
+            for text, right in zip(completions, solution, strict=True)
+        ]
+
+    score.gold = lambda row: row["solution"]
+    rows = [{"prompt": "a", "solution": text} for text in ("copy", "none", "read")]
+    checked = check_reward(score, rows)
+    assert (checked.right, checked.unread, checked.unscored) == ([0, 2], [0], [1]) and checked.is_fine
+    assert not check_reward(score, rows[:2]).is_fine
 
 
 def test_reward_that_takes_any_answer_is_found_out():
