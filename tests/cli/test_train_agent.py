@@ -40,9 +40,7 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "not_logged"), [("agent", {"turns/stop/done"}), ("tags", {"tools/failure_frequency"})]
-)
+@pytest.mark.parametrize(("name", "not_logged"), [("agent", set()), ("tags", {"tools/failure_frequency"})])
 def test_config_of_the_page_trains_and_logs_what_the_page_says(name, not_logged, folder, arguments, chat_dir):
     (folder / f"{name}.yaml").write_text(block("yaml", f"# {name}.yaml"))
     exec(block("python", "import json"), {})
