@@ -2,10 +2,12 @@
 
 import inspect
 import logging
+import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+import torch
 from torch import Tensor
 from trl import GRPOConfig
 
@@ -13,6 +15,7 @@ from ..advantages import KIND_ESTIMATORS, TURN_ESTIMATORS, TurnRewards, combine,
 from ..credit import CREDIT_RULES, Gate
 from ..resolve import resolve
 from .guard import ON_REWARD_ERROR
+from .inputs import check_turn_advantages
 
 logger = logging.getLogger(__name__)
 
@@ -91,17 +94,21 @@ def turn_advantages_of(args: GRPOConfig) -> TurnAdvantages | None:
 
 def estimator_of(name: str, options: dict[str, Any] | None, option: str) -> Callable[..., Tensor]:
     """The named turn estimator with its options bound; raises ValueError if there is none, or it does not take them."""
-    estimator = resolve(name, TURN_ESTIMATORS, option)
+    estimator: Callable[..., Tensor] = resolve(name, TURN_ESTIMATORS, option)
     if not callable(estimator):
         raise ValueError(f"{option} {name!r}: is no function; expected (turns, **options) -> advantages.")
+    bound = partial(estimator, **(options or {}))
+    keys = torch.tensor([[1, 2], [1, -1]])
+    trial = TurnRewards(torch.tensor([[0.0, 1.0], [0.5, torch.nan]]), torch.tensor([2, 1]), 2, keys, keys)
     try:
-        inspect.signature(estimator).bind(None, **(options or {}))
-    except TypeError as error:
+        check_turn_advantages(bound(trial), trial, name)
+    except Exception as error:
         raise ValueError(
-            f"{option}_options {options!r}: {name!r} does not take them ({error}); expected keywords of "
-            f"{inspect.signature(estimator)}."
+            f"{option} {name!r} with options {options or {}!r}: fails on a table of two completions "
+            f"({type(error).__name__}: {error}); expected options of {inspect.signature(estimator)} and finite "
+            "advantages, one for each completion and turn."
         ) from error
-    return partial(estimator, **(options or {}))
+    return bound
 
 
 def gate_of(args: GRPOConfig) -> Gate:
@@ -139,6 +146,8 @@ def check_credit(args: GRPOConfig) -> None:
             f"{list(CREDIT_NORMALIZATIONS)}."
         )
     turn_advantages_of(args)
+    if not all(isinstance(weight, int | float) and math.isfinite(weight) for weight in args.reward_weights or ()):
+        raise ValueError(f"reward_weights {args.reward_weights!r}: rewards would be lost; expected finite numbers.")
     if ratio_of(args) == "gspo_token" and args.ratio is None:
         logger.warning(
             "importance_sampling_level='sequence' with credit_rule=%r and turn_estimator=%r: the GSPO-token form is "

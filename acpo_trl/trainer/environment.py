@@ -7,6 +7,7 @@ from typing import Any
 from ..rewards.declare import KINDS, Declaration
 from ..rollouts.view import TurnView
 from .recording import RecordedRollout
+from .scores import shown
 
 logger = logging.getLogger(__name__)
 
@@ -56,19 +57,23 @@ def kinds_of(source: Any) -> tuple[str, ...]:
     return tuple(getattr(source, "reward_kinds", ()))
 
 
-def judge_turns(recorded: RecordedRollout, environments: Sequence[Any] | None) -> tuple[list[list[Judged]], list[Any]]:
+def judge_turns(
+    recorded: RecordedRollout, environments: Sequence[Any] | None, kinds: Sequence[str]
+) -> tuple[list[list[Judged]], list[Any]]:
     """Ask the rollout, else each environment, for rewards and state keys of turns.
 
     Args:
         recorded: the completions.
         environments: one for each completion, or None.
+        kinds: those that are read.
 
     Returns:
         For each completion and turn: rewards by kind, and the state key or None. The stop reason of a completion whose
         environment fails on judging becomes `error`.
 
     Raises:
-        ValueError: a wrong number of turn rewards; names the completion.
+        ValueError: a wrong number of turn rewards, or a kind that is not in `kinds`; names the completion.
+        TypeError: an environment's `_score` gives something else than `TurnScore`s.
     """
     judged, keys = [], []
     for index, turns in enumerate(recorded.views):
@@ -83,6 +88,11 @@ def judge_turns(recorded: RecordedRollout, environments: Sequence[Any] | None) -
             )
         judged.append([_by_kind(turn) for turn in rewards])
         keys.append(row_keys)
+        for kind in {kind for turn in judged[-1] for kind, value in turn.items() if value is not None} - set(kinds):
+            raise ValueError(
+                f"turn_rewards of completion {index} have the kind {kind!r}, which nobody would read; expected some of "
+                f"{list(kinds)}; name it in the `reward_kinds` of the environment or of the rollout_func."
+            )
     return judged, keys
 
 
@@ -102,10 +112,19 @@ def _of_environment(recorded: RecordedRollout, index: int, environment: Any) -> 
     if hasattr(environment, "_score"):
         try:
             scores = environment._score(turns)
-        except Exception as error:
-            logger.warning("environment of completion %d failed on judging its turns, unscored: %r", index, error)
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:
+            logger.warning(
+                "environment of completion %d failed on judging its turns, unscored: %s", index, shown(error)
+            )
             recorded.stop_reasons[index] = "error"
             return nothing, nothing
+        if not isinstance(scores, Sequence) or not all(hasattr(score, "rewards") for score in scores):
+            raise TypeError(
+                f"_score of {type(environment).__name__} gave {repr(scores)[:200]} for completion {index}; expected "
+                "a list of acpo_trl.envs.TurnScore, one for each turn, and no coroutine."
+            )
         return [score.rewards for score in scores], [score.state_key for score in scores]
     return list(getattr(environment, "turn_rewards", nothing)), nothing
 

@@ -1,6 +1,7 @@
 """Reward functions as the trainer calls them: an error names function and completion, and unknown never becomes 0."""
 
 import logging
+from asyncio import CancelledError
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
@@ -10,12 +11,14 @@ from trl.trainer.grpo_trainer import get_callable_name, is_async_callable
 
 from ..rewards.declare import KINDS, JudgeError, declaration_of
 from ..rollouts.view import TurnView
-from .scores import MAX_SHOWN, RewardResultError, Scores, check_scores, check_turn_scores
+from .scores import MAX_SHOWN, RewardResultError, Scores, check_scores, check_turn_scores, shown
 
 logger = logging.getLogger(__name__)
 
 ON_REWARD_ERROR = ("raise", "none")
 JUDGE_ERRORS = (JudgeError, ConnectionError, TimeoutError)
+# All else counts as a failure of the function: time limits of judges, such as math-verify's, are no `Exception`.
+NOT_CAUGHT = (RewardResultError, KeyboardInterrupt, SystemExit, GeneratorExit, CancelledError)
 MAX_JUDGE_FAILURES = 3  # in a row: a judge that is down is not asked again for each completion left
 _WHOLE_BATCH = ("trainer_state", "log_extra", "log_metric")
 
@@ -72,13 +75,13 @@ class GuardedReward:
             batch = {**batch, "turns": self.views}
         try:
             scores, evidence = await self._score_rows(batch, size)
-        except RewardResultError:
+        except NOT_CAUGHT:
             raise
-        except Exception as error:
+        except BaseException as error:
             scores, evidence = await self._score_one_by_one(batch, size)
             if self._stops_at(error):
                 raise RuntimeError(
-                    f"reward function {self.__name__!r} raised {_shown(error)} for {size} completions together, for "
+                    f"reward function {self.__name__!r} raised {shown(error)} for {size} completions together, for "
                     "none of them alone."
                 ) from error
         for column, values in evidence.items():
@@ -91,9 +94,24 @@ class GuardedReward:
         return [_total(row) for row in self.turn_scores]
 
     async def _score_rows(self, batch: Batch, size: int) -> tuple[list[Any], dict[str, list]]:
-        evidence: dict[str, list] = defaultdict(list)
-        log_extra = lambda column, values: evidence[column].extend(values)  # noqa: E731  kept back: the call may fail
-        result = await self._call({**batch, "log_extra": log_extra})
+        evidence: dict[str, list] = defaultdict(list)  # kept back: the call may fail
+
+        def log_extra(column: str, values: Sequence[Any]) -> None:
+            if not isinstance(column, str):
+                raise RewardResultError(
+                    f"reward function {self.__name__!r} logged a column {column!r}; expected a text."
+                )
+            evidence[column].extend(values)
+
+        def log_metric(name: str, value: float) -> None:
+            if not isinstance(name, str) or not isinstance(value, int | float):
+                raise RewardResultError(
+                    f"reward function {self.__name__!r} logged the metric {name!r} as {value!r}; expected a text and a "
+                    "number."
+                )
+            batch["log_metric"](name, value)
+
+        result = await self._call({**batch, "log_extra": log_extra, "log_metric": log_metric})
         if self.declaration.level == "turn":
             scores: list[Any] = check_turn_scores(result, [len(turns) for turns in batch["turns"]], self.__name__)
         else:
@@ -117,13 +135,13 @@ class GuardedReward:
             try:
                 (scores[row],), logged = await self._score_rows(_row_of(batch, row), 1)
                 failures_in_a_row = 0
-            except RewardResultError:
+            except NOT_CAUGHT:
                 raise
-            except Exception as error:
+            except BaseException as error:
                 if self._stops_at(error):
                     raise self._error(error, row, batch) from error
                 failures_in_a_row = failures_in_a_row + 1 if isinstance(error, JUDGE_ERRORS) else 0
-                logged = {f"{self.__name__}_error": [_shown(error)]}
+                logged = {f"{self.__name__}_error": [shown(error)]}
             for column, (value,) in logged.items():
                 evidence[column][row] = value
         self._warn(evidence.get(f"{self.__name__}_error", []))
@@ -140,13 +158,13 @@ class GuardedReward:
                 errors[rows[0]],
             )
 
-    def _stops_at(self, error: Exception) -> bool:
+    def _stops_at(self, error: BaseException) -> bool:
         return self.on_error == "raise" and not isinstance(error, JUDGE_ERRORS)
 
-    def _error(self, error: Exception, row: int, batch: Batch) -> RuntimeError:
+    def _error(self, error: BaseException, row: int, batch: Batch) -> RuntimeError:
         completion = repr(batch["completions"][row])
         return RuntimeError(
-            f"reward function {self.__name__!r} raised {_shown(error)}, first for completion {row}: "
+            f"reward function {self.__name__!r} raised {shown(error)}, first for completion {row}: "
             f"{completion[:MAX_SHOWN]}{'...' * (len(completion) > MAX_SHOWN)}; return None where it cannot tell, raise "
             "JudgeError where its judge failed, or set on_reward_error='none' to leave such completions unscored."
         )
@@ -178,7 +196,3 @@ def _run(coroutine: Coroutine[Any, Any, T]) -> T:
 
 def _row_of(batch: Batch, row: int) -> Batch:
     return {name: value if name in _WHOLE_BATCH else [value[row]] for name, value in batch.items()}
-
-
-def _shown(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"

@@ -7,6 +7,8 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from trl import GRPOConfig
 
+from ..advantages import TurnRewards
+
 
 class CreditedInputs(dict[str, Any]):
     """A copy of a batch that knows whether the loss read the advantages after credit was given.
@@ -85,6 +87,24 @@ def check_rewards(rewards: Tensor, names: Sequence[str]) -> None:
         raise ValueError(
             f"reward function {names[column]!r} returned {rewards[row, column].item()} for completion {row}: its whole "
             "group would silently get no advantage; expected finite numbers, or None where it cannot tell."
+        )
+
+
+def check_turn_advantages(advantages: Any, turns: TurnRewards, estimator: str | None) -> None:
+    """Raise ValueError unless there is one finite advantage for each turn."""
+    shape = tuple(getattr(advantages, "shape", ()))
+    if shape != turns.values.shape:
+        given = f"advantages of shape {shape}" if shape else repr(advantages)[:200]
+        raise ValueError(
+            f"turn_estimator {estimator!r} gave {given}; expected the shape {tuple(turns.values.shape)}, one advantage "
+            "for each completion and turn."
+        )
+    broken = (~advantages.isfinite() & turns.exists).nonzero()
+    if len(broken):
+        row, turn = broken[0].tolist()
+        raise ValueError(
+            f"turn_estimator {estimator!r} gave {advantages[row, turn].item()} for turn {turn} of completion {row}: it "
+            "would destroy the model; expected finite numbers, 0 where a turn is unscored (NaN in turns.values)."
         )
 
 

@@ -16,7 +16,7 @@ def stable_key(value: str | Sequence[int]) -> int:
 def turn_keys(
     rows: Sequence[RolloutRow], num_turns: Sequence[int], state_names: Sequence[Sequence[str | None]]
 ) -> tuple[list[list[int]], list[list[int]]]:
-    """Keys of the state that each turn starts from, and of what the policy did there.
+    """Keys of the state that each turn starts from, and of what the policy did there; -1 if it did not say a token.
 
     A state that the environment does not name is known by the tokens shown since the turn before, the prompt at first.
 
@@ -34,7 +34,7 @@ def turn_keys(
             shown = row.prompt_ids if turn == 0 else row.completion_ids[behind:start]
             name = names[turn]
             row_states.append(stable_key(list(shown) if name is None else name))
-            row_actions.append(stable_key(list(row.completion_ids[start:end])))
+            row_actions.append(stable_key(list(row.completion_ids[start:end])) if turn in spans else -1)
             behind = end
         states.append(row_states)
         actions.append(row_actions)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from ..rollouts.check import RolloutError, RolloutRow, Sampled, check_count, check_form
+from ..rollouts.episode import STOP_REASONS
 from ..rollouts.view import TurnView, view_turns
 from .resume import ExactResume
 
@@ -55,6 +56,7 @@ class RecordedRollouts(ExactResume):
             output = super()._generate(prompts)
         prompt_ids, completion_ids, tool_mask, completions, log_probs, extra_fields, *images = output
         fields = dict(extra_fields)
+        check_fields(fields, len(completion_ids))
         for name in OWN_FIELDS:
             extra_fields.pop(name, None)
         messages = fields.get("messages")
@@ -161,6 +163,29 @@ def record(
             stop_reasons[index] = stop_reason(messages, ids, num_turns[-1])
     is_truncated = fields.get("is_truncated") or [reason == "tokens" for reason in stop_reasons]
     return RecordedRollout(rows, num_turns, views, is_truncated, stop_reasons, fields)
+
+
+def check_fields(fields: dict[str, Any], size: int) -> None:
+    """Raise RolloutError for fields of a `rollout_func` that the trainer would read wrongly."""
+    for name in (*OWN_FIELDS, "stop_reason", "is_truncated", "turn_rewards", "episode_rewards", "state_keys"):
+        values = fields.get(name, [])
+        if name in fields and (not isinstance(values, list) or len(values) != size):
+            raise RolloutError(
+                f"rollout_func returned {name!r} = {repr(values)[:200]}; expected a list with one entry for each of "
+                f"the {size} completions, or no such field."
+            )
+    for index, reason in enumerate(fields.get("stop_reason", [])):
+        if reason is not None and reason not in STOP_REASONS:
+            raise RolloutError(
+                f"completion {index}: stop_reason {reason!r}; expected one of {list(STOP_REASONS)} or None."
+            )
+    for index, messages in enumerate(fields.get("messages", [])):
+        is_list = isinstance(messages, list) and all(isinstance(m, dict) and "role" in m for m in messages)
+        if messages is not None and not (is_list and messages):
+            raise RolloutError(
+                f"completion {index}: messages {repr(messages)[:200]}; expected a list of chat messages with a role, "
+                "or None."
+            )
 
 
 def runs_of(mask: Sequence[int]) -> list[int]:

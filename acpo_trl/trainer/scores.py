@@ -1,5 +1,6 @@
 """Results of reward functions, checked: one value for each completion, or for each of its turns."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,21 +19,31 @@ def check_scores(result: Any, size: int, name: str) -> Scores:
         RewardResultError: it is something else.
     """
     expected = f"expected a list of {size} numbers, or None where it cannot tell, one for each completion."
-    if isinstance(result, str | bytes | dict) or not hasattr(result, "__iter__"):
+    if isinstance(result, str | bytes | dict | set | frozenset) or not hasattr(result, "__iter__"):
         raise RewardResultError(f"reward function {name!r} returned {_short(result)}; {expected}")
     scores = list(result)
     if len(scores) != size:
         raise RewardResultError(f"reward function {name!r} returned {len(scores)} rewards; {expected}")
-    for row, score in enumerate(scores):
-        if score is None:
-            continue
-        try:
-            scores[row] = score.__float__()  # not float(score), which reads text
-        except (AttributeError, TypeError, ValueError, RuntimeError):
-            raise RewardResultError(
-                f"reward function {name!r} returned {_short(score)} for completion {row}; {expected}"
-            ) from None
-    return scores
+    return [
+        None if score is None else _number(score, f"{name!r} returned", row, expected)
+        for row, score in enumerate(scores)
+    ]
+
+
+def _number(score: Any, who: str, row: int, expected: str) -> float | None:
+    """A score as a float; None for NaN, which TRL too takes for unscored."""
+    try:
+        if isinstance(score, str | bytes):
+            raise TypeError
+        number = score.__float__()
+    except (AttributeError, TypeError, ValueError, RuntimeError, OverflowError):
+        raise RewardResultError(f"reward function {who} {_short(score)} for completion {row}; {expected}") from None
+    if math.isinf(number):
+        raise RewardResultError(
+            f"reward function {who} {number} for completion {row}: its whole group would silently get no advantage; "
+            f"{expected}"
+        )
+    return None if math.isnan(number) else number
 
 
 def check_turn_scores(result: Any, num_turns: Sequence[int], name: str) -> list[Scores]:
@@ -55,6 +66,14 @@ def check_turn_scores(result: Any, num_turns: Sequence[int], name: str) -> list[
             )
         scores.append(check_scores(turns, expected, f"{name}, completion {row}"))
     return scores
+
+
+def shown(error: BaseException) -> str:
+    """Type and text of an error, whatever its text does."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:
+        return f"{type(error).__name__} (its text cannot be had)"
 
 
 def _short(value: Any) -> str:

@@ -13,7 +13,7 @@ from .choices import TurnAdvantages
 from .completions import align_extra_columns, keep_extra_columns
 from .environment import EnvironmentReward, judge_turns
 from .guard import GuardedReward, guard
-from .inputs import check_rewards
+from .inputs import check_rewards, check_turn_advantages
 from .keys import turn_keys
 from .kinds import RewardTable, kind_metrics
 from .recording import RecordedRollouts
@@ -53,12 +53,18 @@ class ScoredTurns(RecordedRollouts):
         return rewards
 
     def _hand_out_turns(self) -> None:
-        self._judged, self.state_keys = judge_turns(self.recorded, self.environments)
+        kinds = [reward.kind for reward in self._environment_rewards]
+        self._judged, self.state_keys = judge_turns(self.recorded, self.environments, kinds)
         for function in self.reward_funcs:
             if isinstance(function, GuardedReward):
                 function.views = self.recorded.views
-                if isinstance(function.function, EnvironmentReward):
-                    function.function.judged = self._judged
+        for reward in self._environment_rewards:
+            reward.judged = self._judged
+
+    @property
+    def _environment_rewards(self) -> list[EnvironmentReward]:
+        functions = [getattr(function, "function", None) for function in self.reward_funcs]
+        return [function for function in functions if isinstance(function, EnvironmentReward)]
 
     def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
         batch = super()._generate_and_score_completions(inputs)
@@ -85,6 +91,7 @@ class ScoredTurns(RecordedRollouts):
         }
         tables = self.reward_table.by_turn(scores, turns)
         advantages, shares = turn_advantages(tables, self.reward_table.weights_by_kind())
+        check_turn_advantages(advantages, turns, self.args.turn_estimator)
         self._log({f"turns/advantage_share/{kind}": share for kind, share in shares.items()})
         start = self.accelerator.process_index * num_local
         return advantages[start : start + num_local]

@@ -2,6 +2,7 @@
 
 import random
 
+import pytest
 import torch
 
 from acpo_trl.quickstart import build_model, build_tokenizer, problems, warm_start
@@ -37,6 +38,7 @@ def test_most_but_not_all_carries_are_forgotten():
     assert len(texts) / 2 < forgotten < len(texts)
 
 
+@pytest.mark.slow
 def test_loss_falls_and_the_seed_fixes_the_weights(capsys):
     tokenizer = build_tokenizer()
     models = [build_model(tokenizer, seed=0) for _ in range(2)]

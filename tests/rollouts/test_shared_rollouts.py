@@ -94,7 +94,7 @@ def test_groups_and_turn_returns_are_right(case):
         views = [[TurnView("", [], [], (0, 0))] * count for count in num_turns]
         recorded = RecordedRollout([], num_turns, views, [False], [None], {"turn_rewards": case["turn_rewards"]})
         with pytest.raises(ValueError, match="turn_rewards of completion 0 has 1 entries, but it has 2 turns"):
-            judge_turns(recorded, None)
+            judge_turns(recorded, None, ["process"])
         return
     values = torch.full((len(episodes), max(num_turns)), torch.nan)
     for i, count in enumerate(num_turns):

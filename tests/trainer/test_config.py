@@ -55,7 +55,10 @@ def test_every_own_field_has_help():
         ({"kind_estimators": {"cost": "local"}}, "kind_estimators {'cost': 'local'}: nothing would use it"),
         ({"turn_estimator": "outcome", "kind_estimators": {"outcome": "local"}}, "kind_estimators has 'outcome'"),
         ({"turn_estimator": "outcome", "kind_estimators": {"cost": "locl"}}, "kind_estimators of cost 'locl': no such"),
-        ({"turn_estimator": "outcome", "kind_estimators": {"cost": {"name": "local", "x": 1}}}, "does not take them"),
+        (
+            {"turn_estimator": "outcome", "kind_estimators": {"cost": {"name": "local", "x": 1}}},
+            "unexpected keyword argument 'x'",
+        ),
         ({"credit_mix": 1.5}, "credit_mix 1.5"),
         ({"credit_mix": float("nan")}, "credit_mix nan"),
         ({"credit_normalization": "batch"}, "credit_normalization 'batch'"),

@@ -114,6 +114,10 @@ def test_exception_of_the_whole_batch_is_told_from_one_of_a_completion():
         (1.0, "returned the float 1.0; expected a list"),
         ({"a": 1}, "returned the dict"),
         ("1111", "returned the str '1111'"),
+        ({1.0, 2.0, 3.0, 4.0}, "returned the set"),
+        ([10**400, 0.0, 0.0, 0.0], "returned the int 1000"),
+        ([0.0, np.str_("1"), 0.0, 0.0], "returned the str_"),
+        ([0.0, 0.0, float("-inf"), 0.0], "returned -inf for completion 2"),
         ([1.0, "0.5", 0.0, 0.0], "returned the str '0.5' for completion 1"),
         ([1.0, 0.0, [1.0], 0.0], r"returned the list \[1.0\] for completion 2"),
         ([1.0, 0.0, 0.0, 1j], "returned the complex 1j for completion 3"),
@@ -187,3 +191,50 @@ def test_guarded_reward_can_be_pickled():
 def test_reward_models_and_their_names_are_left_alone():
     model = torch.nn.Linear(1, 1)
     assert guard(["a/model", model], "raise") == ["a/model", model]
+
+
+class TimeLimit(BaseException):
+    """As math-verify's, which is no Exception."""
+
+
+class Untold(Exception):
+    def __str__(self):
+        raise ValueError("no text")
+
+
+@pytest.mark.parametrize("error", [TimeLimit("30 s"), Untold()])
+def test_errors_of_every_type_are_told_apart(error):
+    def judged(completions, **columns):
+        if "zero" in completions:
+            raise error
+        return [1.0 for _ in completions]
+
+    assert call(judged, on_error="none") == [1.0, None, 1.0, 1.0]
+    with pytest.raises(RuntimeError, match=f"reward function 'judged' raised {type(error).__name__}.*completion 1"):
+        call(judged)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_the_end_of_the_program_is_no_error_of_a_reward(error):
+    def stops(completions, **columns):
+        raise error
+
+    with pytest.raises(error):
+        call(stops, on_error="none")
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        lambda extra, metric: extra(5, [1] * 4),
+        lambda extra, metric: metric("b", "x"),
+        lambda extra, metric: metric(1, 1),
+    ],
+)
+def test_evidence_that_trl_cannot_log_names_the_function(log):
+    def logs(completions, log_extra, log_metric, **columns):
+        log(log_extra, log_metric)
+        return [0.0] * len(completions)
+
+    with pytest.raises(ValueError, match="reward function 'logs' logged"):
+        call(logs)

@@ -131,7 +131,7 @@ def test_list_of_turn_rewards_is_read_as_process_or_by_kind():
     environment.turn_rewards = [0.5, {"process": 0.25, "cost": -1.0}, None]
     views = [TurnView("", [], [], (0, 0))] * 3
     recorded = RecordedRollout([], [3], [views], [False], [None])
-    judged, keys = judge_turns(recorded, [environment])
+    judged, keys = judge_turns(recorded, [environment], ("process", "cost"))
     assert judged == [[{"process": 0.5}, {"process": 0.25, "cost": -1.0}, {"process": None}]]
     assert keys == [[None, None, None]]
 
@@ -206,11 +206,70 @@ def test_discount_counts_turns_from_the_end(tmp_path):
     ("options", "message"),
     [
         ({"turn_estimator": "outcom"}, "turn_estimator 'outcom': no such name.*did you mean 'outcome'"),
-        ({"turn_estimator": "outcome", "turn_estimator_options": {"gama": 1}}, "'outcome' does not take them"),
+        (
+            {"turn_estimator": "outcome", "turn_estimator_options": {"gama": 1}},
+            "'outcome' with options .*unexpected keyword argument 'gama'",
+        ),
         ({"turn_estimator_options": {"gamma": 1}}, "nothing would use it without a turn_estimator"),
         ({"turn_estimator": "math.pi"}, "turn_estimator 'math.pi': is no function"),
+        ({"turn_estimator": "json.dumps"}, "turn_estimator 'json.dumps' with options .*fails on a table of two"),
+        ({"turn_estimator": "outcome", "turn_estimator_options": {"gamma": float("nan")}}, "gave nan for turn 0"),
+        ({"turn_estimator": "outcome", "turn_estimator_options": {"gamma": "a"}}, "fails on a table of two"),
+        (
+            {"turn_estimator": "kevin", "turn_estimator_options": {"mode": "mean"}},
+            "turn_estimator 'kevin' with options",
+        ),
+        ({"reward_weights": [float("nan")]}, r"reward_weights \[nan\]: rewards would be lost"),
     ],
 )
 def test_wrong_turn_estimator_is_refused_before_training(tmp_path, options, message):
     with pytest.raises(ValueError, match=message):
         run(tmp_path, tools=[double], **options)
+
+
+def test_advantages_that_would_destroy_the_model_stop_the_run(tmp_path):
+    def forgetful(turns):
+        return turns.values if turns.values.size(1) > 2 else torch.zeros_like(turns.values)
+
+    trainer = scripted_trainer(tmp_path, SCRIPT, tools=[double], turn_estimator="outcome")
+    trainer.turn_advantages = lambda tables, weights: (forgetful(tables["outcome"]), {})
+    with pytest.raises(
+        ValueError, match="turn_estimator 'outcome' gave nan for turn 0 of completion 0: it would destroy"
+    ):
+        trainer.train()
+
+
+def test_rewards_of_a_kind_that_nobody_reads_stop_the_run(tmp_path):
+    class Misspelt(Judge):
+        def _score(self, turns):
+            from acpo_trl.envs import TurnScore
+
+            return [TurnScore({"proces": 1.0}) for _ in turns]
+
+    with pytest.raises(
+        ValueError, match="turn_rewards of completion 0 have the kind 'proces', which nobody would read"
+    ):
+        run(tmp_path, environment_factory=Misspelt)
+
+
+@pytest.mark.parametrize("result", [None, [{"process": 1.0}] * 3, "abc"])
+def test_judgement_of_wrong_form_names_the_environment(tmp_path, result):
+    class Wrong(Judge):
+        def _score(self, turns):
+            return result
+
+    with pytest.raises(TypeError, match=r"_score of Wrong gave .* for completion 0; expected a list of"):
+        run(tmp_path, environment_factory=Wrong)
+
+
+def test_turn_reward_that_is_not_a_number_is_unscored_and_an_infinite_one_is_refused(tmp_path):
+    @reward(kind="process", level="turn")
+    def odd(completions, turns, **columns):
+        return [[float("nan"), 5.0, value][: len(views)] for views in turns]
+
+    value = 1.0
+    trainer, _, _ = run(tmp_path, reward_funcs=[odd], tools=[double])
+    assert trainer.reward_funcs[0].turn_scores == [[None, 5.0, 1.0], [None]]
+    value = float("inf")
+    with pytest.raises(ValueError, match="'odd, completion 0' returned inf for completion 2"):
+        run(tmp_path, reward_funcs=[odd], tools=[double])

@@ -238,3 +238,24 @@ def test_row_of_environment_tokens_only_adds_nothing_and_its_reward_counts(make_
     assert trainer.recorded.num_turns == [1, 1, 1, 0]
     assert trainer.state.log_history[0]["reward"] == 3.0
     assert trainer.state.log_history[0]["grad_norm"] > 0
+
+
+@pytest.mark.parametrize(
+    ("field", "message"),
+    [
+        ({"stop_reason": "done"}, "rollout_func returned 'stop_reason' = 'done'; expected a list"),
+        ({"stop_reason": ["foo"] * 4}, "completion 0: stop_reason 'foo'; expected one of"),
+        ({"turn_ids": None}, "rollout_func returned 'turn_ids' = None"),
+        ({"turn_ids": [[0, 0, 0]]}, "one entry for each of the 4"),
+        ({"messages": ["x"] * 4}, "completion 0: messages 'x'; expected a list of chat messages"),
+        ({"messages": [[{"content": "x"}]] * 4}, "completion 0: messages .*with a role"),
+    ],
+    ids=lambda value: "".join(value) if isinstance(value, dict) else "",
+)
+def test_fields_of_a_rollout_that_would_be_read_wrongly_stop_the_run(make_trainer, field, message):
+    def rollout(prompts, trainer):
+        encoded = trainer.processing_class(text=prompts)["input_ids"]
+        return {"prompt_ids": encoded, "completion_ids": [[65, 66, 258]] * 4, "logprobs": None, **field}
+
+    with pytest.raises(RolloutError, match=message):
+        make_trainer(rollout_func=rollout, max_steps=1).train()
