@@ -9,6 +9,11 @@ from typing import Any
 OPEN, CLOSE, HERE = "\ue000", "\ue001", "\ue002"
 
 
+def without_surrogates(text: str) -> str:
+    """Give a text that a tokenizer takes: halves of a character joined, and a replacement sign for a lone half."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 class TextCodec:
     """Text to ids and back, with marks for special tokens that are to be ordinary text.
 

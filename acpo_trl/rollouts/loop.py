@@ -7,8 +7,10 @@ from functools import partial
 from typing import Any
 
 from .chat import Chat
+from .codec import without_surrogates
 from .collate import to_rollout
-from .running import Policy, Running, opened
+from .options import check_number, check_whole
+from .running import Policy, Running, describe, opened
 from .sampling import sample
 from .stepping import EnvironmentPool, StepTimeout, Worker
 
@@ -60,13 +62,14 @@ class MultiTurnRollout:
         num_workers: int = 64,
         observation_role: str | None = None,
     ) -> None:
-        _check_positive("max_turns", max_turns)
-        _check_positive("max_turn_tokens", 1 if max_turn_tokens is None else max_turn_tokens)
-        _check_positive("step_limit_s", step_limit_s)
-        _check_positive("num_workers", num_workers)
+        check_whole("max_turns", max_turns)
+        check_whole("max_turn_tokens", 1 if max_turn_tokens is None else max_turn_tokens)
+        check_number("step_limit_s", step_limit_s)
+        check_whole("num_workers", num_workers)
         if observation_role not in ROLES:
             raise ValueError(f"observation_role {observation_role!r}: unknown; expected one of {list(ROLES)}.")
-        if isinstance(stop_strings, str) or not all(isinstance(stop, str) and stop for stop in stop_strings):
+        is_list = isinstance(stop_strings, list | tuple)
+        if not is_list or not all(isinstance(stop, str) and stop for stop in stop_strings):
             raise TypeError(
                 f"stop_strings {stop_strings!r}: each must be a text of one or more letters; expected a list of them."
             )
@@ -75,10 +78,8 @@ class MultiTurnRollout:
         self.stop_strings = tuple(stop_strings)
         self.observation_role = observation_role
         self._pool = EnvironmentPool(environment, step_limit_s, num_workers)
-        workers = self._pool.take(1)
-        self.reward_kinds = workers[0].wait(_reward_kinds)
-        """Kinds of rewards that the environment gives; the trainer reads them."""
-        self._pool.give_back(workers)
+        self._name, self.reward_kinds = self._look()
+        """The class of the environment, and the kinds of rewards that it gives; the trainer reads them."""
 
     def __call__(self, prompts: Sequence[Any], trainer: Any) -> dict[str, Any]:
         """Give TRL's rollout of one episode for each prompt, with the fields of `to_rollout`."""
@@ -88,21 +89,38 @@ class MultiTurnRollout:
                 "calls, or leave rollout_func out."
             )
         chat = Chat(trainer._tokenizer, chat_template=trainer.chat_template, **trainer.chat_template_kwargs)
-        policy = Policy(chat, trainer.eos_token_ids, self.stop_strings, self.observation_role, self.reward_kinds)
+        policy = Policy(
+            chat, trainer.eos_token_ids, self.stop_strings, self.observation_role, self._name, self.reward_kinds
+        )
         episodes = self._begin(prompts, trainer)
         while self._take_turn(episodes, trainer, policy):
             pass
-        self._tell_limits(episodes)
+        self._tell_limits(episodes, policy)
         self._pool.give_back([episode.worker for episode in episodes if episode.error is None])
         self._warn(episodes)
         finished = [episode.finish() for episode in episodes]
         return to_rollout(finished, eos_token_id=trainer._tokenizer.eos_token_id)
 
+    def _look(self) -> tuple[str, tuple[str, ...]]:
+        """Make the first environment, and give its name and kinds; an episode gets it later."""
+        workers = self._pool.take(1)
+        (found,) = self._pool.call(workers, [_reward_kinds])
+        if isinstance(found, StepTimeout):
+            raise ValueError(
+                f"environment: it was not made within step_limit_s, {self._pool.limit_s} s; expected one that is ready "
+                "by then; raise step_limit_s, or prepare once for all environments what takes so long."
+            ) from found
+        if isinstance(found, BaseException):
+            raise found
+        self._pool.give_back(workers)
+        return found
+
     def _begin(self, prompts: Sequence[Any], trainer: Any) -> list[Running]:
         workers = self._pool.take(len(prompts))
         texts = self._pool.call(workers, [partial(_reset, row) for row in trainer.rollout_rows])
+        texts = [without_surrogates(text) if isinstance(text, str) else text for text in texts]
         shown = [None if isinstance(text, BaseException) else text for text in texts]
-        prompts = [opened(prompt, text) for prompt, text in zip(prompts, shown, strict=True)]
+        prompts = [opened(prompt, text, self._name) for prompt, text in zip(prompts, shown, strict=True)]
         prompt_ids, images, _ = trainer._tokenize_prompts(prompts)
         if images is not None:
             raise ValueError("prompt with images: MultiTurnRollout has text only; expected prompts without images.")
@@ -133,7 +151,7 @@ class MultiTurnRollout:
                 episode.hear(step, policy, self.max_turns)
         return True
 
-    def _tell_limits(self, episodes: list[Running]) -> None:
+    def _tell_limits(self, episodes: list[Running], policy: Policy) -> None:
         """Let the environment judge an episode that a limit ended: what it pays at the end only is not unknown then."""
         ended = [episode for episode in episodes if episode.stop_reason in ("turns", "tokens") and episode.num_turns]
         calls = [partial(_cut_off, episode.stop_reason) for episode in ended]
@@ -141,21 +159,20 @@ class MultiTurnRollout:
             if isinstance(rewards, BaseException):
                 episode.fail(rewards)
             else:
-                episode.add_rewards(rewards, self.reward_kinds)
+                episode.add_rewards({} if rewards is None else rewards, policy)
 
     def _warn(self, episodes: list[Running]) -> None:
         errors = [episode.error for episode in episodes if episode.error is not None]
         if errors:
             logger.warning(
                 "the environment failed in %d of %d episodes, which stay unscored (%d gave no answer within %s s; %d "
-                "threads still wait for one): first %s: %s",
+                "threads still wait for one): first %s",
                 len(errors),
                 len(episodes),
                 sum(isinstance(error, StepTimeout) for error in errors),
                 self._pool.limit_s,
                 self._pool.num_hanging,
-                type(errors[0]).__name__,
-                errors[0],
+                describe(errors[0]),
             )
 
 
@@ -166,14 +183,19 @@ def context_length(trainer: Any) -> float:
     return getattr(trainer.model.config.get_text_config(), "max_position_embeddings", math.inf)
 
 
-def _reward_kinds(environment: Any) -> tuple[str, ...]:
+def _reward_kinds(environment: Any) -> tuple[str, tuple[str, ...]]:
     missing = [name for name in ("reward_kinds", "reset", "step") if not hasattr(environment, name)]
     if missing:
         raise TypeError(
             f"environment {environment!r}: it has no {missing[0]}; expected an acpo_trl.envs.StepEnvironment; tool "
             "environments go to environment_factory, or into acpo_trl.envs.TaggedTools."
         )
-    return tuple(environment.reward_kinds)
+    if not isinstance(environment.reward_kinds, list | tuple):
+        raise TypeError(
+            f"environment {environment!r}: its reward_kinds {environment.reward_kinds!r} are no tuple; expected one "
+            "such as ('outcome',)."
+        )
+    return type(environment).__name__, tuple(environment.reward_kinds)
 
 
 def _reset(row: Mapping[str, Any], environment: Any) -> Any:
@@ -186,8 +208,3 @@ def _step(action: str, environment: Any) -> Any:
 
 def _cut_off(reason: str | None, environment: Any) -> Any:
     return environment.cut_off(reason) if hasattr(environment, "cut_off") else {}
-
-
-def _check_positive(option: str, value: float) -> None:
-    if not value > 0 or not math.isfinite(value):
-        raise ValueError(f"{option} {value!r}: nothing could be done within it; expected more than 0.")

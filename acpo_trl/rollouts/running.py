@@ -1,15 +1,18 @@
 """One episode while it runs: what the policy said, what the environment answered, how many tokens may still come."""
 
+import math
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from .chat import Chat
+from .codec import without_surrogates
 from .episode import Episode, Segment, Turn
 from .sampling import Sample
 from .stepping import Worker
 
+MAX_SHOWN = 200
 STEP_FIELDS = ("observation", "rewards", "done", "info", "state_key")
 
 
@@ -20,6 +23,8 @@ class Policy(NamedTuple):
     eos_token_ids: Collection[int]
     stop_strings: Sequence[str]
     observation_role: str | None
+    environment: str
+    """Its name, for errors."""
     reward_kinds: Sequence[str]
 
     @property
@@ -32,8 +37,8 @@ class Running:
     """An episode that has begun.
 
     Raises:
-        TypeError: an environment gives something else than a `Step`.
-        ValueError: it gives rewards of a kind that it has not declared, which nobody would read.
+        TypeError: an environment gives something else than a `Step`, or rewards that are no numbers.
+        ValueError: it gives infinite rewards, or rewards of a kind that it has not declared, which nobody would read.
     """
 
     worker: Worker
@@ -71,15 +76,16 @@ class Running:
 
     def hear(self, step: Any, policy: Policy, max_turns: int) -> None:
         """Take the environment's answer to the turn: judge it, and show the observation if another turn follows."""
-        check_step(step, policy.reward_kinds)
-        self.turn.rewards, self.turn.info, self.turn.state_key = dict(step.rewards), dict(step.info), step.state_key
-        self.observation = step.observation
+        check_step(step, policy.environment)
+        self.turn.rewards = rewards_by_kind(step.rewards, "step", policy)
+        self.turn.info, self.turn.state_key = dict(step.info), step.state_key
+        self.observation = without_surrogates(step.observation)
         if step.done:
             self.stop_reason = "done"
         elif self.num_turns == max_turns:
             self.stop_reason = "turns"
         else:
-            self._show(step.observation, policy)
+            self._show(self.observation, policy)
 
     def _show(self, observation: str, policy: Policy) -> None:
         shown = observation_segments(self.turn, observation, policy)
@@ -95,10 +101,9 @@ class Running:
         self.context += segment.token_ids
         self.room -= len(segment.token_ids)
 
-    def add_rewards(self, rewards: dict[str, float | None], reward_kinds: Sequence[str]) -> None:
-        """Add rewards by kind to the last turn."""
-        check_kinds(rewards, reward_kinds)
-        for kind, reward in rewards.items():
+    def add_rewards(self, rewards: Any, policy: Policy) -> None:
+        """Add the rewards by kind that `cut_off` gave to the last turn."""
+        for kind, reward in rewards_by_kind(rewards, "cut_off", policy).items():
             known = self.turn.rewards.get(kind)
             self.turn.rewards[kind] = known if reward is None else reward + (known or 0.0)
 
@@ -109,7 +114,7 @@ class Running:
             self.segments or [Turn([], observation=self.observation)],
             stop_reason=self.stop_reason or "done",
             messages=self.messages or [{"role": "assistant", "content": ""}],
-            info={} if self.error is None else {"error": f"{type(self.error).__name__}: {self.error}"},
+            info={} if self.error is None else {"error": describe(self.error)},
         )
 
 
@@ -155,7 +160,7 @@ def observation_segments(turn: Turn, observation: str, policy: Policy) -> list[S
     return [*glue, Segment(role, chat.encode(chat.suffix(chat.clean([{"role": role, "content": observation}]))))]
 
 
-def opened(prompt: Any, text: str | None) -> Any:
+def opened(prompt: Any, text: str | None, environment: str) -> Any:
     """Give a prompt, chat or text, with a text of the environment at its end; the given prompt stays as it is.
 
     Raises:
@@ -165,7 +170,7 @@ def opened(prompt: Any, text: str | None) -> Any:
         return prompt
     if not isinstance(text, str):
         raise TypeError(
-            f"reset of the environment gave {text!r}: only a text can go to the prompt; expected it or None."
+            f"reset of {environment} gave {_shown(text)}: only a text can go to the prompt; expected it or None."
         )
     if isinstance(prompt, str):
         return prompt + text
@@ -174,21 +179,57 @@ def opened(prompt: Any, text: str | None) -> Any:
     return [*prompt[:-1], {**prompt[-1], "content": content + more}]
 
 
-def check_step(step: Any, reward_kinds: Sequence[str]) -> None:
-    """Raise TypeError or ValueError for an answer that is no `Step`, or whose rewards would be lost."""
-    if not all(hasattr(step, name) for name in STEP_FIELDS) or not isinstance(step.observation, str):
+def check_step(step: Any, environment: str) -> None:
+    """Raise TypeError for an answer that is no `Step`."""
+    is_step = (
+        all(hasattr(step, name) for name in STEP_FIELDS)
+        and isinstance(step.observation, str)
+        and isinstance(step.info, Mapping)
+        and isinstance(step.state_key, str | None)
+    )
+    if not is_step:
         raise TypeError(
-            f"step of the environment gave {step!r}: no answer to a turn; expected an acpo_trl.envs.Step with a text "
-            "as its observation."
+            f"step of {environment} gave {_shown(step)}: no answer to a turn; expected an acpo_trl.envs.Step with a "
+            "text as its observation, a dictionary as its info, and a text or None as its state key."
         )
-    check_kinds(step.rewards, reward_kinds)
 
 
-def check_kinds(rewards: dict[str, float | None], reward_kinds: Sequence[str]) -> None:
-    """Raise ValueError for rewards of a kind that the environment does not declare."""
-    unknown = [kind for kind in rewards if kind not in reward_kinds]
+def rewards_by_kind(rewards: Any, method: str, policy: Policy) -> dict[str, float | None]:
+    """Give rewards of an environment as training takes them; one that is not a number is unscored.
+
+    Raises:
+        TypeError: they are no numbers by kind.
+        ValueError: a kind that the environment does not declare, or an infinite reward.
+    """
+    what = f"{method} of {policy.environment} gave rewards {_shown(rewards)}"
+    if not isinstance(rewards, Mapping) or not all(_is_reward(value) for value in rewards.values()):
+        raise TypeError(f"{what}: no rewards by kind; expected a dictionary with a number or None for each kind.")
+    unknown = [kind for kind in rewards if kind not in policy.reward_kinds]
     if unknown:
         raise ValueError(
-            f"the environment gave rewards of kind {unknown[0]!r}: nobody would read them; expected some of "
-            f"its reward_kinds, {list(reward_kinds)}; add the kind there."
+            f"{what} of kind {unknown[0]!r}: nobody would read them; expected some of its reward_kinds, "
+            f"{list(policy.reward_kinds)}; add the kind there."
         )
+    known = {kind: None if value is None or math.isnan(value) else float(value) for kind, value in rewards.items()}
+    if any(value is not None and math.isinf(value) for value in known.values()):
+        raise ValueError(f"{what}: an infinite one leaves nothing of the others; expected finite numbers or None.")
+    return known
+
+
+def describe(error: BaseException) -> str:
+    """Give the type and the text of an exception, also of one that cannot tell its text."""
+    try:
+        text = without_surrogates(str(error))
+    except Exception:
+        text = "<no text>"
+    return f"{type(error).__name__}: {text}"
+
+
+def _is_reward(value: Any) -> bool:
+    """Whether a value is None or one number, of Python, NumPy or torch."""
+    return value is None or (hasattr(value, "__float__") and not getattr(value, "shape", ()))
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."

@@ -40,18 +40,9 @@ class Worker:
         """Let the thread end as soon as its call does."""
         self._calls.put(None)
 
-    def start(self, call: Call, answers: SimpleQueue[Any], ticket: int, limit_s: float | None = None) -> None:
+    def start(self, call: Call, answers: SimpleQueue[Any], ticket: int, limit_s: float) -> None:
         """Put `(ticket, result)` into `answers` once the call is done; the result may be an exception."""
         self._calls.put((call, answers, ticket, limit_s))
-
-    def wait(self, call: Callable[[Any], T]) -> T:
-        """Give the result of the call, however long it takes, or raise its exception."""
-        answers: SimpleQueue[Any] = SimpleQueue()
-        self.start(call, answers, 0)
-        _, result = answers.get()
-        if isinstance(result, BaseException):
-            raise result
-        return result
 
 
 class EnvironmentPool:
@@ -145,6 +136,6 @@ def _serve(make: Callable[[], Any], calls: SimpleQueue[Any]) -> None:
         loop.close()
 
 
-async def _within(limit_s: float | None, awaitable: Awaitable[T]) -> T:
+async def _within(limit_s: float, awaitable: Awaitable[T]) -> T:
     """Cancel a coroutine that hangs, so that it keeps no thread; a second late, because the caller gives up first."""
-    return await asyncio.wait_for(awaitable, None if limit_s is None else limit_s + 1.0)
+    return await asyncio.wait_for(awaitable, limit_s + 1.0)

@@ -4,6 +4,7 @@ import asyncio
 import functools
 import math
 import pickle
+import re
 import threading
 import time
 
@@ -80,6 +81,82 @@ def test_an_environment_that_raises_ends_its_own_episode_unscored(tmp_path, capl
     assert "failed in 2 of 4 episodes" in message
     assert "first RuntimeError: no such door" in message
     assert trainer.state.log_history[0]["turns/stop/error"] == 0.5
+
+
+def test_an_exception_without_text_ends_its_own_episode_too(tmp_path, caplog):
+    class Mute(Exception):
+        def __str__(self):
+            raise RuntimeError("no words")
+
+    class Sulking(Length):
+        def step(self, action):
+            if action == "boom":
+                raise Mute
+            return super().step(action)
+
+    trainer, _ = run(tmp_path, [["boom", "abc"]], Sulking)
+    assert trainer.recorded.fields["episode_info"] == [{"error": "Mute: <no text>"}, {}]
+    assert "first Mute: <no text>" in caplog.text
+
+
+def test_halves_of_characters_are_replaced_wherever_the_environment_speaks(tmp_path):
+    class Halves(Length):
+        def reset(self, **row):
+            return " \ud83d"
+
+        def step(self, action):
+            return Step("[\udc00\ud83d\ude00]", {"outcome": 1.0}, action == "b")
+
+    trainer, _ = run(tmp_path, [["a", "b"], ["b"]], Halves)
+    fields = trainer.recorded.fields
+    assert fields["stop_reason"] == ["done", "done"]
+    assert fields["observations"][0] == [" \ufffd", "[\ufffd😀]"]
+    assert fields["messages"][0][1]["content"] == "[\ufffd😀]"
+    assert trainer.processing_class.decode(trainer.recorded.rows[0].prompt_ids).count("\ufffd") == 1
+
+
+def test_a_reward_that_is_not_a_number_is_unscored_and_numbers_of_other_libraries_are_floats(tmp_path):
+    class Odd(Length):
+        reward_kinds = ("outcome", "process", "cost")
+
+        def step(self, action):
+            return Step("", {"outcome": math.nan, "process": torch.tensor(0.5), "cost": True}, action != "go on")
+
+        def cut_off(self, reason):
+            return None
+
+    trainer, _ = run(tmp_path, [["go on", "a"]], Odd, {"max_turns": 1})
+    assert trainer.recorded.fields["turn_rewards"] == [[{"outcome": None, "process": 0.5, "cost": 1.0}]] * 2
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        (5, TypeError, "cut_off of Wrong gave rewards 5: no rewards by kind"),
+        ({"outcome": "x"}, TypeError, "cut_off of Wrong gave rewards {'outcome': 'x'}: no rewards by kind"),
+        ({"outcome": math.inf}, ValueError, "cut_off of Wrong gave rewards {'outcome': inf}: an infinite one"),
+    ],
+)
+def test_a_cut_off_that_breaks_the_interface_stops_the_run(tmp_path, given, error, message):
+    step, cut_off = lambda self, action: Step("", {}), lambda self, reason: given
+    with pytest.raises(error, match=re.escape(message)):
+        run(tmp_path, [["a", "b"]], type("Wrong", (Length,), {"step": step, "cut_off": cut_off}), {"max_turns": 1})
+
+
+def test_an_environment_that_is_not_made_in_time_is_refused_within_the_limit():
+    def slow():
+        time.sleep(2.0)
+
+    begun = time.monotonic()
+    with pytest.raises(ValueError, match=r"environment: it was not made within step_limit_s, 0.2 s"):
+        MultiTurnRollout(slow, max_turns=1, step_limit_s=0.2)
+    assert time.monotonic() - begun < 1.0
+
+
+def test_the_environment_of_the_check_plays_an_episode(tmp_path):
+    Hanging.made = 0
+    run(tmp_path, [["a", "bb"]], Hanging)
+    assert Hanging.made == 2
 
 
 def test_a_reset_that_raises_ends_its_own_episode_before_the_first_call(tmp_path):
@@ -259,9 +336,15 @@ def test_a_rollout_that_was_used_can_be_pickled(tmp_path):
 @pytest.mark.parametrize(
     ("step", "error", "message"),
     [
-        (lambda: ("text", 1.0, True), TypeError, "no answer to a turn"),
+        (lambda: ("text", 1.0, True), TypeError, r"step of Wrong gave \('text', 1.0, True\): no answer to a turn"),
         (lambda: Step(None), TypeError, "no answer to a turn"),
-        (lambda: Step("", {"style": 1.0}), ValueError, "rewards of kind 'style': nobody would read them"),
+        (lambda: Step("", info=None), TypeError, r"step of Wrong gave Step\(.*no answer to a turn"),
+        (lambda: Step("", state_key=["a"]), TypeError, "no answer to a turn"),
+        (lambda: Step("", None), TypeError, "step of Wrong gave rewards None: no rewards by kind"),
+        (lambda: Step("", {"outcome": "1"}), TypeError, "no rewards by kind"),
+        (lambda: Step("", {"outcome": torch.ones(2)}), TypeError, "no rewards by kind"),
+        (lambda: Step("", {"outcome": -math.inf}), ValueError, "an infinite one leaves nothing"),
+        (lambda: Step("", {"style": 1.0}), ValueError, "of kind 'style': nobody would read them"),
     ],
 )
 def test_an_environment_that_breaks_its_interface_stops_the_run(tmp_path, step, error, message):
@@ -274,13 +357,21 @@ def test_an_environment_that_breaks_its_interface_stops_the_run(tmp_path, step, 
     ("options", "error", "message"),
     [
         ({"max_turns": 0}, ValueError, "max_turns 0"),
+        ({"max_turns": 1.5}, TypeError, "max_turns 1.5: is a float; expected a whole number"),
+        ({"max_turns": True}, TypeError, "max_turns True: is a bool; expected a whole number"),
         ({"max_turn_tokens": 0}, ValueError, "max_turn_tokens 0"),
+        ({"max_turn_tokens": "4"}, TypeError, "max_turn_tokens '4': is a str"),
+        ({"num_workers": 2.0}, TypeError, "num_workers 2.0: is a float"),
+        ({"step_limit_s": "x"}, TypeError, "step_limit_s 'x': is a str; expected a number"),
+        ({"stop_strings": None}, TypeError, "stop_strings None"),
+        ({"stop_strings": 5}, TypeError, "stop_strings 5"),
         ({"step_limit_s": math.inf}, ValueError, "step_limit_s inf"),
         ({"num_workers": -1}, ValueError, "num_workers -1"),
         ({"observation_role": "system"}, ValueError, "observation_role 'system': unknown"),
         ({"stop_strings": "</a>"}, TypeError, "stop_strings '</a>'"),
         ({"stop_strings": [""]}, TypeError, "one or more letters"),
         ({"environment": dict}, TypeError, "it has no reward_kinds"),
+        ({"environment": type("Wrong", (Length,), {"reward_kinds": "outcome"})}, TypeError, "reward_kinds 'outcome'"),
     ],
 )
 def test_options_that_cannot_work_are_refused(options, error, message):
