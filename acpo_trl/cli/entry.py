@@ -9,8 +9,6 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-TELLING = (TypeError, ValueError, RuntimeError, OSError)  # their text says what is wrong without their name
-
 
 @dataclass(frozen=True)
 class Entry:
@@ -38,9 +36,14 @@ def read_entry(entry: Any, option: str, keys: Sequence[str], example: str) -> En
             f"expected a name, or e.g. {example}; its own arguments belong into `options`."
         )
     label, weight = f"{option} {given['name']!r}", given.get("weight")
-    if weight is not None and (type(weight) not in (int, float) or not math.isfinite(weight)):
+    if weight is not None and not is_finite_number(weight):
         raise ValueError(f"{label}: weight {weight!r}: expected a finite number such as 0.1.")
     return Entry(label, given["name"], weight, as_options(given.get("options") or {}, f"{label}: options"))
+
+
+def is_finite_number(value: Any) -> bool:
+    """Whether `value` is a number, and neither infinite, NaN nor a truth value."""
+    return type(value) in (int, float) and math.isfinite(value)
 
 
 def read_json(value: Any, option: str, example: str) -> Any:
@@ -72,11 +75,16 @@ def make(target: Callable[..., T], entry: Entry) -> T:
     try:
         return target(**entry.options)
     except Exception as error:
-        reason = text_of(error) if isinstance(error, TELLING) else describe(error)
         raise ValueError(
-            f"{entry.label}: options {dict(entry.options)}: {reason}; expected values for {option_names(target)}; "
-            "correct them."
+            f"{entry.label}: options {dict(entry.options)}: {reason_of(error)}; expected values for "
+            f"{option_names(target)}; correct them."
         ) from error
+
+
+def reason_of(error: Exception) -> str:
+    """What an exception says, with its kind unless its text is enough."""
+    is_enough = isinstance(error, TypeError | ValueError | RuntimeError | OSError)
+    return text_of(error) if is_enough else describe(error)
 
 
 def describe(error: BaseException) -> str:

@@ -20,7 +20,7 @@ from ..resolve import resolve
 from ..rollouts import MultiTurnRollout, to_rollout
 from ..rollouts.chat import Chat
 from ..trainer.environment import environment_rewards
-from .entry import Entry, as_options, make, read_entry, read_json
+from .entry import Entry, as_options, make, read_entry, read_json, reason_of
 
 KEYS = ["name", "options"]
 EXAMPLE = '{"name": "search", "options": {"top_k": 5}}'
@@ -199,7 +199,8 @@ def check_rows(environment: Environment, row: Mapping[str, Any]) -> None:
 
 
 def check_columns(environment: Environment, columns: Collection[str]) -> None:
-    """Raise ValueError for columns that `reset` does not take or needs, or that would be replaced."""
+    """Raise ValueError for columns that `reset` does not take or needs, that the environment could not judge by, or
+    that would be replaced."""
     if "environment" in columns:
         raise ValueError(
             f"{environment.label}: the dataset has a column 'environment', from which TRL chooses among several, but "
@@ -217,3 +218,8 @@ def check_columns(environment: Environment, columns: Collection[str]) -> None:
             f"{environment.label}: its reset cannot take a row of the dataset: {error}; the columns are "
             f"{sorted(columns)}, with gold answers as 'solution'; add or rename columns, or let reset take `**row`."
         ) from error
+    if check := getattr(environment.probe, "_check_columns", None):
+        try:
+            check(columns)
+        except Exception as error:
+            raise ValueError(f"{environment.label}: {reason_of(error)}") from error

@@ -40,7 +40,7 @@ def configure(make_parser: Callable[[], "TrlParser"], arguments: list[str]) -> t
     files, options = read_configs(arguments)
     config = merge_configs(keys for _, keys in files)
     # Before the parser is made: that imports libraries which read their environment variables on import.
-    os.environ.update({name: str(value) for name, value in config.pop("env", {}).items()})
+    set_environment(config.pop("env", {}))
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     parser = make_parser()
@@ -80,6 +80,21 @@ def merge_configs(configs: Iterable[Config]) -> Config:
     for config in configs:
         merged = {**merged, **config, "env": {**merged["env"], **config["env"]}}
     return merged
+
+
+def set_environment(variables: Config) -> None:
+    """Set environment variables, and unset those that are null; raises ValueError for what cannot be one."""
+    for name, value in variables.items():
+        try:
+            if isinstance(value, dict | list):
+                raise TypeError(f"text expected, not {type(value).__name__}")
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = str(value)
+        except (TypeError, ValueError, OSError) as error:
+            raise ValueError(
+                f"env: {name!r}: {value!r}: cannot be set ({error}); expected lines `NAME: text`, or null to unset."
+            ) from error
 
 
 def check_keys(parser: "TrlParser", keys: Iterable[str], path: str) -> None:

@@ -11,7 +11,7 @@ from trl.trainer.utils import get_callable_name
 from ..resolve import resolve
 from ..rewards import REWARDS
 from ..rewards.declare import declaration_of
-from .entry import Entry, check_options, make, read_entry
+from .entry import Entry, check_options, describe, is_finite_number, make, read_entry
 from .environment import Environment
 
 Reward = Callable[..., Any]
@@ -100,11 +100,16 @@ def choose_weights(
     `reward_weights` may go on with a weight for each of `kinds`, the rewards of the environment.
 
     Raises:
-        ValueError: both are set, or `reward_weights` has the wrong length.
+        ValueError: both are set, or `reward_weights` has the wrong length or is no list of finite numbers.
     """
     is_set = any(weight is not None for weight in own)
     if weights is None:
         return list(effective_weights(rewards, own)) if is_set else None
+    if not isinstance(weights, Sequence) or not all(map(is_finite_number, weights)):
+        raise ValueError(
+            f"reward_weights {weights!r}: rewards would be lost or could not be weighed; expected a list of finite "
+            "numbers such as [1.0, -0.5]; YAML takes 1e-1 for text, so write 0.1."
+        )
     if is_set:
         raise ValueError(
             f"reward_weights {list(weights)}: entries of reward_funcs set weights too; expected one of the two; drop "
@@ -147,6 +152,11 @@ def check_arguments(
                 raise ValueError(f"{error} Rewards get the column that answer_column names as 'solution'.") from error
             except RuntimeError as error:  # what it needs beside the data is not there, such as a sandbox
                 raise ValueError(str(error)) from error
+            except Exception as error:
+                raise ValueError(
+                    f"reward function {get_callable_name(reward)!r}: its check_columns fails: {describe(error)}; "
+                    "expected ValueError for columns that it cannot use; correct it."
+                ) from error
 
 
 def check_call(reward: Reward, given: Mapping[str, Any]) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ..trainer import ACPOConfig, ACPOTrainer
 
 PROMPT_FORMATS = ("chat", "text")
+TEXTS = ("reward_model_name_or_path", "prompt_column", "answer_column", "system_prompt", "prompt_template")
 
 
 @dataclass
@@ -107,8 +108,13 @@ class ACPOScriptArguments(ScriptArguments):
             self.reward_funcs = [self.reward_funcs]
         if self.prompt_format not in (None, *PROMPT_FORMATS):  # argparse does not check what YAML says
             raise ValueError(f"prompt_format {self.prompt_format!r}: expected one of {list(PROMPT_FORMATS)}.")
-        if self.max_train_samples is not None and self.max_train_samples < 1:
-            raise ValueError(f"max_train_samples {self.max_train_samples!r}: nothing to train on; expected 1 or more.")
+        for name in TEXTS:
+            value = getattr(self, name)
+            if not isinstance(value, str | None):
+                raise ValueError(f"{name} {value!r}: is a {type(value).__name__}; expected text; put it in quotes.")
+        limit = self.max_train_samples
+        if limit is not None and (type(limit) is not int or limit < 1):
+            raise ValueError(f"max_train_samples {limit!r}: nothing to train on; expected a whole number, 1 or more.")
         if self.prompt_template is not None:
             check_template(self.prompt_template)
 
@@ -118,7 +124,7 @@ def check_template(template: str) -> None:
     mark = "<<prompt>>"
     try:
         filled = template.format(prompt=mark)
-    except (KeyError, IndexError, ValueError) as error:
+    except (LookupError, AttributeError, TypeError, ValueError) as error:
         raise ValueError(
             f"prompt_template {template!r}: cannot be filled ({error!r}); expected {{prompt}} once and every other "
             "brace doubled, as in \\boxed{{}}."

@@ -73,6 +73,22 @@ class Strict(Silent):
         return None
 
 
+class Picky(Judged):
+    def _check_columns(self, columns):
+        if "solution" not in columns:
+            raise ValueError(f"no gold answers among {sorted(columns)}.")
+
+
+class Careless(Judged):
+    def _check_columns(self, columns):
+        raise KeyError("solution")
+
+
+class Unbuildable(Judged):
+    def __init__(self):
+        raise KeyError("home")
+
+
 class NoReset:
     reward_kinds = ("outcome",)
 
@@ -176,6 +192,7 @@ def test_nothing_said_is_no_environment():
         ("lookup", {"max_turns": 3, "environment": 1}, r"rollout: no such options \['environment'\]"),
         (own("Echo"), None, "Echo': has a method `step`, .*expected `rollout` too"),
         (own("Unexplained"), None, "Unexplained': tool 'add' cannot be described to the policy: "),
+        (own("Unbuildable"), None, r"Unbuildable': options \{\}: KeyError: 'home'; expected"),
         (own("NoReset"), None, "NoReset': gives a NoReset without `reset`"),
         (own("Calculator"), {"max_turns": 3}, "Calculator': gives a Calculator without `reward_kinds`"),
         (own("Judged"), {"max_turns": 3}, "Judged': tool 'add': takes 2 arguments, but a tag holds one text"),
@@ -200,6 +217,15 @@ def test_reset_must_take_the_columns_that_there_are():
     check_columns(strict, ["prompt"])
     with pytest.raises(ValueError, match=r"unexpected keyword argument 'solution'; .*let reset take `\*\*row`"):
         check_columns(strict, ["prompt", "solution"])
+
+
+def test_environment_may_refuse_columns_itself():
+    picky = load_environment(own("Picky"), None)
+    check_columns(picky, ["prompt", "solution"])
+    with pytest.raises(ValueError, match=r"Picky': no gold answers among \['prompt'\]\.$"):
+        check_columns(picky, ["prompt"])
+    with pytest.raises(ValueError, match=r"Careless': KeyError: 'solution'$"):
+        check_columns(load_environment(own("Careless"), None), ["prompt"])
 
 
 def test_columns_that_would_be_taken_for_something_else_are_refused():

@@ -45,6 +45,12 @@ def test_env_blocks_are_merged_and_set_before_the_parser_is_made(write_yaml, mon
     assert seen == {"A": "1", "B": "two"}
 
 
+def test_null_unsets_an_environment_variable(write_yaml, monkeypatch):
+    monkeypatch.setenv("ACPO_TEST_A", "1")
+    parse(make_parser, ["--config", write_yaml("env: {ACPO_TEST_A: null}\n"), *ON_CPU])
+    assert "ACPO_TEST_A" not in os.environ
+
+
 @pytest.mark.parametrize("module", ["train", "check"])
 def test_script_loads_no_library_before_the_env_block_is_set(module):
     code = (
@@ -126,6 +132,15 @@ def test_num_generations_that_does_not_divide_the_batch_is_refused():
         ("prompt_template: no place\n", "the prompt would be lost"),
         ("prompt_template: '{prompt} \\boxed{}'\n", r"every other brace doubled, as in \\boxed\{\{\}\}"),
         ("prompt_template: '{question}'\n", "cannot be filled"),
+        ("prompt_template: '{prompt.x}'\n", "cannot be filled"),
+        ("prompt_template: '{prompt[x]}'\n", "cannot be filled"),
+        ("prompt_template: 5\n", "prompt_template 5: is a int; expected text"),
+        ("system_prompt: 5\n", "system_prompt 5: is a int; expected text"),
+        ("max_train_samples: 1.5\n", "max_train_samples 1.5: .*expected a whole number"),
+        ("max_train_samples: true\n", "max_train_samples True: .*expected a whole number"),
+        ("env: {5: 6}\n", r"env: 5: 6: cannot be set \(str expected, not int\)"),
+        ("env: {A=B: x}\n", "env: 'A=B': 'x': cannot be set"),
+        ("env: {ACPO_TEST_A: [x]}\n", r"env: 'ACPO_TEST_A': \['x'\]: cannot be set \(text expected, not list\)"),
     ],
 )
 def test_script_argument_that_cannot_work_is_refused(write_yaml, text, message):

@@ -43,6 +43,11 @@ class Lenient(Judge):
         super().__init__(**options)
 
 
+class Lost(Judge):
+    def __init__(self):
+        raise KeyError("home")
+
+
 judge = Judge("judge.txt")
 
 
@@ -102,6 +107,10 @@ def test_one_weight_brings_in_the_declared_ones():
     assert load_rewards(entries, "some/reward-model", None)[1] == [1.0, 2.0, 0.25, 1.0]
 
 
+def test_weight_may_be_negative():
+    assert load_rewards(["math", "format"], None, [1, -0.5])[1] == [1, -0.5]
+
+
 def test_without_weights_the_trainer_decides():
     assert load_rewards(["math", of("words")], None, None)[1] is None
 
@@ -117,6 +126,13 @@ def test_without_weights_the_trainer_decides():
         (None, None, r"nothing would score the completions; expected names among \['code'"),
         ([], None, "nothing would score the completions"),
         (["math", "format"], [1.0], r"reward_weights \[1.0\]: 1 weights for 2 rewards"),
+        (["math"], [float("nan")], r"reward_weights \[nan\]: .*expected a list of finite numbers"),
+        (["math"], [float("-inf")], r"reward_weights \[-inf\]: "),
+        (["math"], 1, "reward_weights 1: .*expected a list of finite numbers"),
+        (["math"], "1", "reward_weights '1': "),
+        (["math"], ["a"], r"reward_weights \['a'\]: "),
+        (["math"], [True], r"reward_weights \[True\]: "),
+        (["math"], [None], r"reward_weights \[None\]: "),
         ([{"name": "math", "weight": 1}], [1.0], r"reward_weights \[1.0\]: entries of reward_funcs set weights too"),
         (["math", {"name": "math", "options": {"require_box": True}}], None, r"several rewards are called \['math'\]"),
     ],
@@ -146,6 +162,7 @@ def test_reward_that_cannot_be_used_is_named(entries, weights, message):
         (of("words", options={"completions": []}), r"words': no such options \['completions'\]"),
         (of("Judge", options={"strict": True}), r"Judge': options .*missing 1 required .* values for \['path', 'str"),
         (of("Judge", options={"path": "", "strict": 3}), "strict 3: expected true or false.; expected values for"),
+        (of("Lost"), r"Lost': options \{\}: KeyError: 'home'; expected values for"),
         (of("judge", options={"strict": True}), "judge': is an object, made before its options .*name its class"),
     ],
 )
@@ -200,6 +217,14 @@ def test_built_in_reward_names_the_columns_it_needs():
         ValueError, match=r"reward 'math': no gold answers among .*'gold'.* answer_column names as 'sol"
     ):
         check_arguments([MathReward()], ["prompt", "gold"])
+
+
+def test_check_of_columns_that_fails_is_named(monkeypatch):
+    monkeypatch.setattr(judge, "check_columns", lambda columns: {}["gold"], raising=False)
+    with pytest.raises(
+        ValueError, match="reward function 'Judge': its check_columns fails: KeyError: 'gold'; expected"
+    ):
+        check_arguments([judge], ["prompt"])
 
 
 def test_missing_sandbox_is_told_in_one_line(monkeypatch):
