@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from .codec import HERE, TextCodec
+from .messages import check_messages, content_text, function_of
 
 USER = {"role": "user", "content": "x"}
 ANSWER = {"role": "assistant", "content": HERE}
@@ -28,8 +29,9 @@ class Chat(TextCodec):
         """Give messages that `render` takes: content as one string, special tokens in them marked.
 
         Raises:
-            ValueError: content that is no text.
+            ValueError: a message without role, or with content that is no text.
         """
+        check_messages(messages)
         return [self.mark({**message, "content": content_text(message)}) for message in messages]
 
     def render(self, messages: Sequence[Mapping[str, Any]], generation_prompt: bool = False) -> str:
@@ -161,7 +163,7 @@ class Chat(TextCodec):
         calls = message.get("tool_calls") or []
         if not calls or self._takes_json:
             return message
-        return {**message, "tool_calls": [{**call, "function": _parsed(_function(call))} for call in calls]}
+        return {**message, "tool_calls": [{**call, "function": _parsed(function_of(call))} for call in calls]}
 
 
 def suffix_ids(tokenizer: Any, messages: Sequence[Mapping[str, Any]], **kwargs: Any) -> list[int]:
@@ -179,20 +181,6 @@ def suffix_ids(tokenizer: Any, messages: Sequence[Mapping[str, Any]], **kwargs: 
     return chat.encode(chat.suffix(chat.clean(messages)))
 
 
-def content_text(message: Mapping[str, Any]) -> str:
-    """Give the content of a message as one string, empty if it has none.
-
-    Raises:
-        ValueError: a part of it is no text.
-    """
-    content = message.get("content") or ""
-    if isinstance(content, str):
-        return content
-    if any(part.get("type") != "text" for part in content):
-        raise ValueError(f"content {content!r}: only text can be encoded; expected a string or parts of type 'text'.")
-    return "".join(part["text"] for part in content)
-
-
 def _left_out(what: str, value: str) -> ValueError:
     return ValueError(
         f"{what} {value[:60]!r}: the chat template leaves it out of an assistant message; expected a template that "
@@ -200,12 +188,8 @@ def _left_out(what: str, value: str) -> ValueError:
     )
 
 
-def _function(call: Mapping[str, Any]) -> Mapping[str, Any]:
-    return call.get("function") or call
-
-
 def _name(call: Mapping[str, Any]) -> str:
-    return _function(call)["name"]
+    return function_of(call)["name"]
 
 
 def _parsed(function: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -125,27 +125,44 @@ class Episode:
 
 
 def write_episodes(path: str | Path, episodes: Iterable[Episode]) -> None:
-    """Write one JSON object a line; `read_episodes` gives back equal episodes."""
+    """Write one JSON object a line; `read_episodes` gives back equal episodes.
+
+    What JSON has no word for comes back as what it was written as: a tuple in `info` as a list, a number as a key of a
+    dictionary as a text.
+    """
     with open(path, "w", encoding="utf-8") as file:
         for episode in episodes:
             file.write(json.dumps(dataclasses.asdict(episode), ensure_ascii=False) + "\n")
 
 
 def read_episodes(path: str | Path) -> Iterator[Episode]:
-    """Read what `write_episodes` wrote.
+    """Read what `write_episodes` wrote; empty lines count for nothing.
 
     Raises:
         ValueError: a line is no episode; names the line.
     """
-    with open(path, encoding="utf-8") as file:
+    with open(path, "rb") as file:
         for number, line in enumerate(file, 1):
+            if not line.strip():
+                continue
             try:
-                row = json.loads(line)
-                segments = [_segment(**segment) for segment in row.pop("segments")]
-                yield Episode(segments=segments, **row)
-            except (ValueError, TypeError, KeyError, AttributeError) as error:
+                episode = _episode(**json.loads(line.decode()))
+            except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
                 raise ValueError(f"{path}, line {number}: is no episode: {error!r}") from error
+            yield episode
 
 
-def _segment(**fields: Any) -> Segment | Turn:
-    return Segment(**fields) if "role" in fields else Turn(**fields)
+def _episode(prompt_ids: Any, segments: Any, **fields: Any) -> Episode:
+    _check_ids("prompt_ids", prompt_ids)
+    return Episode(prompt_ids, [_segment(**segment) for segment in segments], **fields)
+
+
+def _segment(token_ids: Any, **fields: Any) -> Segment | Turn:
+    _check_ids("token_ids", token_ids)
+    return Segment(token_ids=token_ids, **fields) if "role" in fields else Turn(token_ids, **fields)
+
+
+def _check_ids(name: str, ids: Any) -> None:
+    """Raise TypeError for something else than a list of whole numbers."""
+    if not isinstance(ids, list) or any(type(token) is not int for token in ids):
+        raise TypeError(f"{name} {repr(ids)[:80]}: are no ids of tokens; expected a list of whole numbers.")

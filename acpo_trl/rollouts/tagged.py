@@ -4,11 +4,15 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .chat import Chat, content_text
+from .chat import Chat
 from .episode import Episode, Segment, Turn
+from .messages import content_text
 from .transcript import TurnRewards, with_turn_rewards
 
 Prompt = str | Sequence[Mapping[str, Any]]
+
+_OBSERVATION = re.compile(r"(?:\A|(?<=\n))Observation ?\d*:")
+_REST = re.compile(r"(?<=\n)(?=(?:Thought|Action) ?\d*:)")
 
 
 def episode_from_tagged(
@@ -36,11 +40,12 @@ def episode_from_tagged(
         fields: `rewards`, `stop_reason`, `info` of the episode.
 
     Raises:
-        ValueError: a closing tag that nothing opened, so that words of the environment would count as the policy's;
-            text that the tokenizer changes; a wrong number of turn rewards.
+        ValueError: a prompt that is no text and has no messages; a closing tag that nothing opened, so that words
+            of the environment would count as the policy's; text that the tokenizer changes; a wrong
+            number of turn rewards.
     """
-    opening, closing = re.escape(f"<{tag}>"), re.escape(f"</{tag}>")
-    pieces = re.split(rf"(\s*{opening}.*?(?:{closing}\n{{0,2}}|\Z))", text, flags=re.DOTALL)
+    opening, closing = re.compile(re.escape(f"<{tag}>")), re.compile(re.escape(f"</{tag}>") + r"\n{0,2}")
+    pieces = _cut(text, opening, closing, None)
     for piece in pieces[::2]:
         if f"</{tag}>" in piece:
             raise ValueError(
@@ -59,8 +64,25 @@ def episode_from_react(
     the newlines around it. Else like `episode_from_tagged`. Chat messages, one for each side in turn, load with
     `episode_from_messages`.
     """
-    pieces = re.split(r"((?:^|\n+)Observation ?\d*:.*?(?:\n+(?=(?:Thought|Action) ?\d*:)|\Z))", text, flags=re.DOTALL)
-    return _episode(prompt, pieces, tokenizer, turn_rewards, fields)
+    return _episode(prompt, _cut(text, _OBSERVATION, _REST, "\n"), tokenizer, turn_rewards, fields)
+
+
+def _cut(text: str, opening: re.Pattern[str], closing: re.Pattern[str], space: str | None) -> list[str]:
+    """Give the policy's words and the environment's in turn, in time linear in the text.
+
+    Args:
+        text: of an episode.
+        opening: begins what the environment says.
+        closing: ends it; else the text does.
+        space: letters in front of `opening` that are the environment's too; None for white space.
+    """
+    pieces, at = [], 0
+    while found := opening.search(text, at):
+        start = at + len(text[at : found.start()].rstrip(space))
+        end = closing.search(text, found.end())
+        pieces += [text[at:start], text[start : end.end() if end else len(text)]]
+        at += len(pieces[-2]) + len(pieces[-1])
+    return [*pieces, text[at:]]
 
 
 def _episode(
@@ -68,6 +90,7 @@ def _episode(
 ) -> Episode:
     """Make an episode of words of the policy and of the environment, which take turns and may be empty."""
     chat = Chat(tokenizer)
+    prompt_ids, heard = _begin(prompt, chat)
     segments: list[Segment | Turn] = []
     messages: list[dict[str, Any]] = []
     for index, piece in enumerate(pieces):
@@ -75,15 +98,20 @@ def _episode(
             continue
         marked = chat.mark(piece)
         if index % 2:
+            heard = piece
             segments.append(Segment("tool", chat.encode(marked)))
             messages.append({"role": "tool", "content": piece})
         else:
-            heard = pieces[index - 1] if index else prompt if isinstance(prompt, str) else content_text(prompt[-1])
             segments.append(Turn(chat.encode_exact(marked), observation=heard.strip()))
             messages.append({"role": "assistant", "content": piece})
-    prompt_ids = (
-        tokenizer.encode(prompt)
-        if isinstance(prompt, str)
-        else chat.encode(chat.render(chat.clean(prompt), generation_prompt=True))
-    )
     return with_turn_rewards(Episode(prompt_ids, segments, messages=messages, **fields), turn_rewards)
+
+
+def _begin(prompt: Prompt, chat: Chat) -> tuple[list[int], str]:
+    """Give the ids of the prompt and its last text."""
+    if isinstance(prompt, str):
+        return chat.tokenizer.encode(prompt), prompt
+    if not isinstance(prompt, list | tuple) or not prompt:
+        raise ValueError(f"prompt {prompt!r}: there is nothing to answer; expected chat messages or a text.")
+    messages = chat.clean(prompt)
+    return chat.encode(chat.render(messages, generation_prompt=True)), content_text(prompt[-1])

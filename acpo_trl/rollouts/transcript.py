@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .chat import Chat, content_text
+from .chat import Chat
 from .episode import Episode, Segment, Turn
+from .messages import content_text
 
 TurnRewards = Sequence[dict[str, float | None]]
 
@@ -39,12 +40,13 @@ def episode_from_messages(
         fields: `rewards`, `stop_reason`, `info` of the episode.
 
     Raises:
-        ValueError: the template leaves out what a turn wrote; text that the tokenizer changes; a prompt that is not
-            followed by an assistant message; a wrong number of turn rewards.
+        ValueError: a message without role, or with content that is no text; the template leaves out
+            what a turn wrote; text that the tokenizer changes; a prompt that is not followed by an assistant
+            message; a wrong number of turn rewards.
     """
     chat = Chat(tokenizer, **(chat_template_kwargs or {}))
-    start = _end_of_prompt(messages, num_prompt_messages)
     clean = chat.clean(messages)
+    start = _end_of_prompt(messages, num_prompt_messages)
     if not keep_dropped:
         _check_kept(chat, clean, start)
     episode = Episode(

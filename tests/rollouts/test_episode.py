@@ -132,11 +132,34 @@ def test_mask_is_one_exactly_where_a_turn_id_is_given(episode):
         ] == turn.token_ids
 
 
-@pytest.mark.parametrize("line", ['{"prompt_ids": [1]}', "[]", "{", '{"prompt_ids": [1], "segments": [], "x": 1}'])
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"prompt_ids": [1]}',
+        "[]",
+        "{",
+        '{"prompt_ids": [1], "segments": [], "x": 1}',
+        '{"prompt_ids": "12", "segments": []}',
+        '{"prompt_ids": [1, 2.0], "segments": []}',
+        '{"prompt_ids": [true], "segments": []}',
+        '{"prompt_ids": [1], "segments": [{"token_ids": null}]}',
+        '{"prompt_ids": [1], "segments": [{"role": "tool", "token_ids": ["3"]}]}',
+        "[" * 200_000,
+        b"\xff\xfe",
+    ],
+    ids=range(11),
+)
 def test_broken_line_is_named(tmp_path, line):
     path = tmp_path / "episodes.jsonl"
     write_episodes(path, [SEARCH])
-    path.write_text(path.read_text() + line + "\n")
+    path.write_bytes(path.read_bytes() + (line if isinstance(line, bytes) else line.encode()) + b"\n")
     with pytest.raises(ValueError, match=r"episodes.jsonl, line 2: is no episode"):
         list(read_episodes(path))
-    assert json.loads(path.read_text().splitlines()[0])["prompt_ids"] == [4, 20]
+    assert json.loads(path.read_bytes().splitlines()[0])["prompt_ids"] == [4, 20]
+
+
+def test_empty_lines_are_no_episodes_and_no_errors(tmp_path):
+    path = tmp_path / "episodes.jsonl"
+    write_episodes(path, [SEARCH, SEARCH])
+    path.write_text(path.read_text().replace("\n", "\n\n") + " \n")
+    assert list(read_episodes(path)) == [SEARCH, SEARCH]

@@ -1,5 +1,7 @@
 """One running text is cut at the environment's tags or lines; no token reaches over a border."""
 
+import time
+
 import pytest
 from shared import shared_file
 from tiny import byte_tokenizer
@@ -102,3 +104,25 @@ def test_observations_reach_to_the_next_thought_or_action():
 def test_observation_in_the_middle_of_a_line_is_the_policys_word():
     episode = episode_from_react("q", "Thought: my Observation: none\nAction: Finish[z]", BYTES)
     assert [role for role, _ in shown(episode)] == ["assistant"]
+
+
+@pytest.mark.parametrize("space", ["\n", " \n", "\n\n\n "])
+def test_long_runs_of_white_space_take_linear_time(space):
+    gap = space * (40_000 // len(space))
+    begun = time.monotonic()
+    tagged = episode_from_tagged("q", f"a{gap}b{gap}<information>r{gap}</information>c{gap}", BYTES)
+    react = episode_from_react("q", f"Thought: a{gap}b\nObservation: r{gap}s{gap}\nAction: c{gap}", BYTES)
+    assert time.monotonic() - begun < 2.0  # the square of it would take half a minute
+    assert (
+        [role for role, _ in shown(tagged)] == [role for role, _ in shown(react)] == ["assistant", "tool", "assistant"]
+    )
+    assert shown(tagged)[0] == ("assistant", f"a{gap}b")
+    assert shown(react)[2] == ("assistant", f"Action: c{gap}")
+
+
+@pytest.mark.parametrize("prompt", [[], (), None, 5])
+def test_a_prompt_with_nothing_to_answer_is_refused(prompt):
+    with pytest.raises(ValueError, match="there is nothing to answer; expected chat messages or a text"):
+        episode_from_tagged(prompt, "a", BYTES)
+    with pytest.raises(ValueError, match="there is nothing to answer"):
+        episode_from_react(prompt, "a", BYTES)

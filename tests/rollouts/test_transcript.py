@@ -331,6 +331,25 @@ def test_parts_of_text_are_joined_and_pictures_refused(qwen3):
         episode_from_messages([{"role": "user", "content": [{"type": "image"}]}], qwen3)
 
 
+@pytest.mark.parametrize(
+    ("message", "complaint"),
+    [
+        ({"role": "assistant", "content": 5}, "message 1: content 5: only text can be encoded"),
+        ({"role": "assistant", "content": 0}, "message 1: content 0: only text can be encoded"),
+        ({"role": "assistant", "content": ["a"]}, r"message 1: content \['a'\]: only text can be encoded"),
+        ({"role": "assistant", "content": [{"type": "text"}]}, r"message 1: content .*: only text can be encoded"),
+        ({"role": "assistant", "content": "", "tool_calls": [{}]}, r"message 1: tool_calls \[{}\] are no calls"),
+        ({"role": "assistant", "content": "", "tool_calls": 5}, "message 1: tool_calls 5 are no calls"),
+        ({"role": "assistant", "tool_calls": [{"function": {"name": 3}}]}, "message 1: tool_calls .* are no calls"),
+        ({"content": "a"}, "message 1, {'content': 'a'}: has no role"),
+        ("a", "message 1, 'a': has no role"),
+    ],
+)
+def test_what_is_no_message_is_named(message, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        episode_from_messages([{"role": "user", "content": "q"}, message], BYTES)
+
+
 SPECIAL = st.sampled_from(
     ["<|im_end|>", "<|im_start|>assistant\n", "<|endoftext|>", "\n", "</think>", "\ue000", "\ue002"]
 )
