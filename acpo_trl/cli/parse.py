@@ -3,10 +3,12 @@
 import argparse
 import dataclasses
 import difflib
+import json
 import os
 import sys
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
 import yaml  # type: ignore[import-untyped]
 
@@ -24,7 +26,15 @@ def parse(make_parser: Callable[[], "TrlParser"], arguments: list[str]) -> tuple
         OSError: a `--config` file cannot be read.
     """
     parser, options = configure(make_parser, arguments)
-    return parser.parse_args_into_dataclasses(options)
+    try:
+        return parser.parse_args_into_dataclasses(options)
+    except json.JSONDecodeError as error:
+        given = vars(parser.parse_args(options))
+        names = [name for name, value in given.items() if value == error.doc]
+        raise ValueError(
+            f"{', '.join(names)} {error.doc!r}: is no JSON ({error}); expected a JSON object such as "
+            "'{\"gamma\": 0.95}'; correct it."
+        ) from error
 
 
 def configure(make_parser: Callable[[], "TrlParser"], arguments: list[str]) -> tuple["TrlParser", list[str]]:
@@ -46,6 +56,7 @@ def configure(make_parser: Callable[[], "TrlParser"], arguments: list[str]) -> t
     parser = make_parser()
     for path, keys in files:
         check_keys(parser, keys, path)
+        check_types(parser, keys, path)
     check_options(parser, options)
     parser.set_defaults_with_config(**config)
     return parser, options
@@ -102,6 +113,30 @@ def check_keys(parser: "TrlParser", keys: Iterable[str], path: str) -> None:
     for key in keys:
         if key not in option_names(parser) and key != "env":
             raise ValueError(f"{path}: unknown key {key!r}; {nearest(parser, key)}")
+
+
+def check_types(parser: "TrlParser", keys: Config, path: str) -> None:
+    """Raise ValueError for the first value of a config file whose form its option cannot have.
+
+    Text is left to the parser, which reads it as it does on the command line.
+    """
+    hints = {name: hint for kind in parser.dataclass_types for name, hint in get_type_hints(kind).items()}
+    for key, value in keys.items():
+        if key != "env" and not fits(value, hint := hints[key]):
+            what = "null" if value is None else f"a {type(value).__name__}"
+            expected = hint.__name__ if isinstance(hint, type) else hint
+            raise ValueError(f"{path}: {key} {value!r}: is {what}; expected {expected}; correct it.")
+
+
+def fits(value: Any, hint: Any) -> bool:
+    """Whether an option of this type takes null, a list, a mapping or a scalar, whichever `value` is."""
+    members = get_args(hint) if isinstance(hint, UnionType) or get_origin(hint) is Union else (hint,)
+    kinds = {get_origin(member) or member for member in members}
+    if value is None or isinstance(value, list):
+        return type(value) in kinds
+    if isinstance(value, dict):
+        return bool(kinds & {dict, list})  # one mapping may stand for a list of one
+    return isinstance(value, str) or bool(kinds - {dict, list, type(None)})
 
 
 def check_options(parser: "TrlParser", options: list[str]) -> None:

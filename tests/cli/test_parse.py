@@ -148,6 +148,38 @@ def test_script_argument_that_cannot_work_is_refused(write_yaml, text, message):
         parse(make_parser, ["--config", write_yaml(text)])
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("credit_mix: null\n", r"run\.yaml: credit_mix None: is null; expected float"),
+        ("credit_mix: [1]\n", r"run\.yaml: credit_mix \[1\]: is a list; expected float"),
+        ("max_grad_norm: {}\n", r"run\.yaml: max_grad_norm \{\}: is a dict; expected float"),
+        ("reward_weights: 1\n", r"run\.yaml: reward_weights 1: is a int; expected list\[float\] \| None"),
+        ("turn_estimator_options: [1]\n", r"run\.yaml: turn_estimator_options \[1\]: is a list; expected dict"),
+    ],
+)
+def test_value_of_a_config_whose_form_an_option_cannot_have_is_refused(write_yaml, text, message):
+    with pytest.raises(ValueError, match=message):
+        parse(make_parser, ["--config", write_yaml(text), *ON_CPU])
+
+
+def test_forms_that_an_option_can_have_pass(write_yaml):
+    text = "warmup_steps: 2\neval_steps: null\nresume_from_checkpoint: true\nlora_target_modules: [q_proj, v_proj]\n"
+    _, config, model, _ = parse(make_parser, ["--config", write_yaml(text), *ON_CPU])
+    assert (config.warmup_steps, config.eval_steps, config.resume_from_checkpoint) == (2, None, True)
+    assert model.lora_target_modules == ["q_proj", "v_proj"]
+
+
+@pytest.mark.parametrize("option", ["turn_estimator_options", "kind_estimators"])
+def test_broken_json_is_told_with_its_option(write_yaml, option):
+    path = write_yaml(f"turn_estimator: outcome\n{option}: '{{gamma'\n")
+    for given in (["--config", path], ["--turn_estimator", "outcome", f"--{option}", "{gamma"]):
+        with pytest.raises(
+            ValueError, match=rf"^{option} '\{{gamma': is no JSON \(.*\); expected a JSON object such as"
+        ):
+            parse(make_parser, [*given, *ON_CPU])
+
+
 def test_single_reward_needs_no_list(write_yaml):
     script, _, _, _ = parse(make_parser, ["--config", write_yaml("reward_funcs: math\n"), *ON_CPU])
     assert script.reward_funcs == ["math"]
