@@ -161,7 +161,7 @@ def _is_program(text: str, name: str) -> bool:
     return name in defined_names(text) if name else bool(_CALL_OR_ASSIGNMENT.search(text))
 
 
-_CALL_OR_ASSIGNMENT = re.compile(r"\w\(|=|^\s*import\b", re.MULTILINE)
+_CALL_OR_ASSIGNMENT = re.compile(r"\w\(|=|^[ \t]*import\b", re.MULTILINE)
 
 
 def _is_body(text: str, starter: str) -> bool:

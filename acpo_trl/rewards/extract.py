@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from numbers import Number
 
 Completion = str | Sequence[Mapping]
 
@@ -41,7 +42,7 @@ def thinking_tags(text: str) -> tuple[int, int]:
 
 def boxes(text: str) -> list[str]:
     r"""Give the contents of all outermost `\boxed{...}` and `\fbox{...}` whose braces close, in order of their end."""
-    contents: list[tuple[int, str]] = []
+    closed: list[tuple[int, int, int]] = []  # where a box and its content start, and where its content ends
     opened: list[tuple[int, int] | None] = []  # for each open brace: where its box and its content start, if it is one
     for match in _BRACES.finditer(text):
         if match["box"]:
@@ -50,10 +51,10 @@ def boxes(text: str) -> list[str]:
             opened.append(None)
         elif match["brace"] and opened and (box := opened.pop()):
             start, content = box
-            while contents and contents[-1][0] > start:
-                contents.pop()
-            contents.append((start, text[content : match.start()]))
-    return [_NESTED_BOX.sub("", content).strip() for _, content in contents]
+            while closed and closed[-1][0] > start:
+                closed.pop()
+            closed.append((start, content, match.start()))
+    return [_NESTED_BOX.sub("", text[content:end]).strip() for _, content, end in closed]
 
 
 def last_box(text: str) -> str | None:
@@ -62,9 +63,10 @@ def last_box(text: str) -> str | None:
     return found[-1] if found else None
 
 
-# What announces the answer of a message without box, at the start of a line or sentence.
+# What announces the answer of a message without box, at the start of a line or sentence. No character that may follow
+# a start begins another one, so that a long run of marks is read once.
 _ANNOUNCEMENT = re.compile(
-    r"(?:^|[.!?>][ \t]|\b(?:so|thus|hence|therefore),?[ \t])[ \t*_#>]*"
+    r"(?:(?:^|[.!?][ \t]|\b(?:so|thus|hence|therefore),?[ \t])[ \t*_#>]*|>[ \t][ \t*_#]*)"
     r"(?:####|A:|(?:(?:the|my|our)[ \t]+)?(?:final[ \t]+|correct[ \t]+)?answer\b(?:[ \t]+is\b)?)[ \t*_:]*|<answer>",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -103,8 +105,11 @@ def announced_answer(text: str) -> str:
 
 
 def gold_answer(gold: object) -> str:
-    """Give the answer in a cell of the gold column: its last box, what follows `####`, or all of it; "" for none."""
-    text = "" if gold is None else str(gold).strip()
+    """Give the answer in a cell of the gold column: its last box, what follows `####`, or all of it.
+
+    "" for a cell that is empty or neither text nor a number: what a list or a mapping asks for is not known.
+    """
+    text = str(gold).strip() if isinstance(gold, str | Number) else ""
     box = last_box(text)
     if box is not None:
         return box

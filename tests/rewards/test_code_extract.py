@@ -1,3 +1,5 @@
+import time
+
 import pytest
 
 from acpo_trl.rewards.code_extract import defined_names, program_of, root_name
@@ -118,3 +120,9 @@ def test_defined_names_are_those_of_the_top_level():
 def test_code_that_hurts_parsers_is_only_wrong(tail):
     assert program_of(f"{FENCED}\n{tail}", "f") == SOLUTION
     assert isinstance(program_of(f"```python\nx = {tail}\n```", "f"), str)
+
+
+def test_a_remark_before_many_empty_lines_is_read_in_linear_time():
+    start = time.process_time()
+    assert program_of("# nothing" + "\n" * 190_000) is None
+    assert time.process_time() - start < 2
