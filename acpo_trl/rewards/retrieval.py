@@ -6,7 +6,7 @@ import string
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from numbers import Number
+from numbers import Number, Real
 from typing import Any
 
 from .declare import Verdict, reward
@@ -18,6 +18,20 @@ ARTICLES = {"a", "an", "the"}
 # Sharing a word with one of these says nothing about being right.
 CLOSED_ANSWERS = {"yes", "no", "noanswer"}
 MAX_SHOWN = 200
+_SUPERSCRIPT = re.compile("[⁰¹²³⁴-⁹⁺⁻]+")
+_SUBSCRIPT = re.compile(r"(?<=\d)[₀-₉]+")
+_MIXED_FRACTION = re.compile(r"(?<=\d)(?=[¼-¾⅐-⅞])")
+# Signs without which it would be another number or name.
+_SIGNS = re.compile(
+    r"""(?P<kept> (?<=\d)[^\w\s]+(?=\d) | (?<=\d)_(?=\d)             # 1.5, 3/4, 10_2
+    | \^-?(?=\d)                                                     # m^2
+    | (?<!\w)(?:[<>]=?-?|-)(?=[$£€¥]?\.?\d) | (?<![\w.])\.(?=\d)     # -5, -$5, .5
+    | (?<=[^\W_])[+#]+(?!\w) | (?<=\b[^\W\d_])-(?!\w)               # C++, F#, the mark A-
+    ) | [^\w\s] | _""",
+    re.VERBOSE,
+)
+_DASH = re.compile("[\u2010-\u2015\N{MINUS SIGN}]")
+_DIGIT_GROUP = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 
 
 class RetrievalReward:
@@ -156,8 +170,14 @@ def gold_answers(cell: object) -> list[str]:
                 "expected a string or a list of strings; give these in a column 'golden_answers'."
             )
     # A missing number is not equal to itself.
-    texts = [str(value).strip() for value in values if value is not None and value == value]
+    texts = [_text(value).strip() for value in values if value is not None and value == value]
     return [text for text in texts if text]
+
+
+def _text(value: object) -> str:
+    """Give a gold answer as one writes it: tables make 12 a 12.0 if another row has none."""
+    is_whole = isinstance(value, Real) and not isinstance(value, bool) and value % 1 == 0
+    return str(int(value) if is_whole else value)  # type: ignore[call-overload]
 
 
 def _read_list(text: str) -> list:
@@ -176,14 +196,23 @@ def normalize(text: str) -> str:
     Where nothing would be left, articles stay, then punctuation too: a band called The The is not an empty answer.
 
     Source: Rajpurkar et al., "SQuAD", arXiv:1606.05250, section 6.1, and its evaluation script, which knows ASCII
-    punctuation only; here compatible characters are the same (NFKC), invisible ones are dropped, and all of Unicode's
-    punctuation counts.
+    punctuation only and drops it from numbers too; here compatible characters are the same (NFKC), invisible ones are
+    dropped, all of Unicode's punctuation counts, and signs that make another number or name stay.
     """
-    text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    words = "".join(character for character in text if not _is_dropped(character)).split()
+    text = _compatible(text)
+    visible = "".join(character for character in text if character.isascii() or unicodedata.category(character) != "Cf")
+    words = _SIGNS.sub(_kept, _DIGIT_GROUP.sub("", visible)).split()
     return " ".join([word for word in words if word not in ARTICLES] or words or text.split())
 
 
-def _is_dropped(character: str) -> bool:
-    category = unicodedata.category(character)
-    return character in string.punctuation or category.startswith("P") or category == "Cf"
+def _compatible(text: str) -> str:
+    """Give a text in lower case and NFKC, which would make 10⁵ 105 and 1½ 11/2, with one kind of dash and slash."""
+    text = _MIXED_FRACTION.sub(" ", _SUPERSCRIPT.sub(r"^\g<0>", _SUBSCRIPT.sub(r"_\g<0>", text)))
+    text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    return _DASH.sub("-", text).replace("\N{FRACTION SLASH}", "/")
+
+
+def _kept(match: re.Match) -> str:
+    if match["kept"]:
+        return match[0]
+    return "" if match[0] in string.punctuation or unicodedata.category(match[0]).startswith("P") else match[0]

@@ -65,6 +65,53 @@ def test_another_answer_and_a_list_of_candidates_do_not_match_exactly(answer, go
     assert exact(answer, gold) == 0.0
 
 
+@pytest.mark.parametrize(
+    ("answer", "gold"),
+    [
+        ("120", "12.0"),
+        ("-5", "5"),
+        ("\u22125", "5"),  # minus sign
+        ("-$5", "$5"),
+        ("<5", "5"),
+        ("1.5", "15"),
+        ("1,5", "15"),
+        (".5", "5"),
+        ("3/4", "34"),
+        ("9:30", "930"),
+        ("1939-45", "193945"),
+        ("10\u2075", "105"),  # superscript
+        ("m\u00b2", "m2"),
+        ("10\u2082", "102"),  # subscript
+        ("1\u00bd", "11/2"),  # fraction sign
+        ("C++", "C"),
+        ("F#", "F"),
+        ("A-", "A"),
+        ("18+", "18"),
+    ],
+)
+def test_a_sign_that_makes_another_number_or_name_matters(answer, gold):
+    assert exact(answer, gold) == exact(gold, answer) == 0.0
+    assert f1(answer, gold) < 1.0
+    assert exact(answer, answer) == exact(f"**{answer}**.", answer) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold"),
+    [
+        ("1,234,567", "1234567"),
+        ("10\u207b\u2075", "10^-5"),
+        ("\u22125", "-5"),
+        ("1\u00bd", "1 1/2"),
+        ("H\u2082O", "H2O"),
+        ("COVID-19", "covid19"),
+        ("$5.", "5"),
+        ("12", 12.0),
+    ],
+)
+def test_another_spelling_of_a_number_matches(answer, gold):
+    assert exact(answer, gold) == f1(answer, gold) == 1.0
+
+
 def test_a_list_of_all_candidates_earns_nothing_even_if_all_are_gold():
     assert exact("Paris, Lutetia", "Paris", "Lutetia") == 0.0
     assert exact("Lutetia", "Paris", "Lutetia") == 1.0
@@ -114,6 +161,11 @@ def test_the_best_of_several_gold_answers_counts():
         ("[sic]", ["[sic]"]),
         (1901, ["1901"]),
         ([1901, 2.5], ["1901", "2.5"]),
+        (12.0, ["12"]),
+        (numpy.float32(-12), ["-12"]),
+        ("[12.0, 1e20]", ["12", "100000000000000000000"]),
+        (float("inf"), ["inf"]),
+        (True, ["True"]),
         ("", []),
         ("[]", []),
         ([], []),
