@@ -75,6 +75,12 @@ def test_the_reward_goes_to_the_kind_that_was_asked_for():
     assert environment.step("right").rewards == {"outcome": 1.0, "format": 0.0}
 
 
+@pytest.mark.parametrize("kind", ["foo", "format", None])
+def test_an_unknown_kind_is_refused(kind):
+    with pytest.raises(ValueError, match=f"kind {kind!r}: no kind of the environment's reward"):
+        GymEnvironment(Corridor, kind=kind)
+
+
 def test_reset_leaves_nothing_of_the_episode_before(corridor):
     corridor.reset()
     corridor.step("right")

@@ -203,3 +203,26 @@ def test_a_wrong_call_breaks_the_format_and_the_episode_goes_on(played, name):
 def test_broken_json_ends_the_episode_with_broken_format(played):
     (score,) = played["broken_json"].scores
     assert score.rewards == {"outcome": 0.0, "format": -1.0, "cost": -0.1, "process": None}
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"max_characters": None}, TypeError, "max_characters None"),
+        ({"max_characters": 0}, ValueError, "max_characters 0"),
+        ({"call_cost": float("inf")}, ValueError, "call_cost inf: is out of range"),
+        ({"limits": 5}, TypeError, "limits 5: are none; expected a dictionary"),
+        ({"sandbox": 5}, TypeError, "sandbox 5: is none; expected one of"),
+        ({"outcome": 5}, TypeError, "outcome 5: is a int, which judges nothing"),
+        ({"outcome": "maths"}, ValueError, "outcome 'maths'.*math"),
+    ],
+)
+def test_options_that_cannot_work_are_refused(options, error, message):
+    with pytest.raises(error, match=message):
+        PythonTool(**{"sandbox": Broken(), **options})
+
+
+def test_a_dataset_without_a_column_of_the_outcome_is_refused():
+    PythonTool(Broken())._check_columns(["prompt", "solution"])
+    with pytest.raises(ValueError, match=r"reward 'math'.*columns"):
+        PythonTool(Broken())._check_columns(["prompt", "target"])

@@ -130,6 +130,61 @@ def test_supporting_passages_may_be_named_by_id():
     assert column(judge(find("Mount Virre"), say("?"), row=ROW | {"supporting": ["p2"]}), "process") == [1.0, None]
 
 
+@pytest.mark.parametrize("supporting", [5, "5", [5], ["5"], "River", ["River", 5]])
+def test_supporting_is_an_id_or_title_or_several(supporting):
+    environment = Search(Corpus([{"id": 5, "title": "River", "text": "Sool"}]), top_k=1)
+    assert column(
+        judge(find("Sool"), say("?"), row=ROW | {"supporting": supporting}, environment=environment), "process"
+    ) == [1.0, None]
+
+
+def test_a_title_with_several_letters_is_one_thing_to_find():
+    row = ROW | {"supporting": "Mount Virre"}
+    assert column(judge(find("copper"), find("Mount Virre"), say("?"), row=row), "process") == [0.0, 1.0, None]
+
+
+@pytest.mark.parametrize("supporting", [{"p2": 1}, 2.0, True, [None], [["p2"]], ""])
+def test_supporting_of_another_type_is_refused_at_once(supporting):
+    with pytest.raises(ValueError, match=r"supporting .*: no passage is called so; expected an id or title"):
+        Search().reset(**ROW | {"supporting": supporting})
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"top_k": -1}, ValueError, "top_k -1"),
+        ({"top_k": None}, TypeError, "top_k None"),
+        ({"max_characters": -5}, ValueError, "max_characters -5"),
+        ({"max_characters": "x"}, TypeError, "max_characters 'x'"),
+        ({"call_cost": float("nan")}, ValueError, "call_cost nan: is out of range"),
+        ({"call_cost": -1}, ValueError, "call_cost -1: is out of range"),
+        ({"call_cost": "x"}, TypeError, "call_cost 'x'"),
+        ({"outcome": 5}, TypeError, "outcome 5: is a int, which judges nothing"),
+        ({"outcome": "string.digits"}, TypeError, "outcome 'string.digits': is a str, which judges nothing"),
+        ({"outcome": "exact"}, ValueError, "outcome 'exact'.*exact_match"),
+    ],
+)
+def test_options_that_cannot_work_are_refused(options, error, message):
+    with pytest.raises(error, match=message):
+        Search(**options)
+
+
+def test_a_call_may_cost_nothing():
+    assert column(judge(find("copper"), environment=Search(call_cost=0)), "cost") == [0.0]
+
+
+def test_a_dataset_without_gold_answers_is_refused():
+    Search(outcome="f1")._check_columns(["prompt", "golden_answers"])
+    Search(outcome=len)._check_columns(["prompt"])  # a function says nothing about columns
+    with pytest.raises(ValueError, match="reward 'f1': no gold answers among the columns"):
+        Search(outcome="f1")._check_columns(["prompt", "supporting"])
+
+
+def test_half_a_character_in_a_passage_is_replaced():
+    corpus = Corpus([{"id": 1, "title": "River \ud83d", "text": "Sool"}])
+    assert corpus.search("Sool", 1)[0].title == "River \ufffd"
+
+
 def test_without_supporting_column_the_first_passage_with_a_gold_answer_is_progress():
     scores = judge(find("Mount Virre"), find("Ebba Karsk"), find("weavers"), say("?"), row=WITHOUT_SUPPORT)
     assert column(scores, "process") == [0.0, 1.0, None, None]

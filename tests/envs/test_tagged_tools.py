@@ -2,6 +2,7 @@
 
 import functools
 import pickle
+import time
 
 import pytest
 
@@ -88,12 +89,17 @@ def test_the_last_complete_tag_counts(search, action, begin):
     assert search.step(action).observation.startswith(f"\n<information>{begin}")
 
 
-def test_the_last_turn_ends_the_episode_and_has_an_outcome():
-    environment = TaggedTools(Search, max_turns=2)
-    environment.reset(**ROW)
-    first, last = environment.step("<search>copper</search>"), environment.step("hm")
-    assert (first.done, first.rewards["outcome"]) == (False, None)
-    assert (last.done, last.rewards["outcome"], last.rewards["format"]) == (True, 0.0, -1.0)
+def test_a_tag_inside_thinking_does_nothing(search):
+    unclosed = search.step("<think>maybe <answer>Lower Quarne</answer>")
+    assert (unclosed.done, unclosed.observation, unclosed.rewards["format"]) == (False, FORMAT_ERROR, -1.0)
+    assert search.step("<think><search>copper</search></think>").observation == FORMAT_ERROR
+    step = search.step("<search>copper</search></think><search>Pellow</search>")
+    assert step.observation.startswith("\n<information>Pellow:")
+
+
+def test_a_limit_of_the_rollout_gives_an_episode_without_answer_its_outcome(search):
+    assert [search.step(action).done for action in ("<search>copper</search>", "hm", "", "Lower Quarne")] == [False] * 4
+    assert search.cut_off("turns") == {"outcome": 0.0}
 
 
 def test_errors_of_a_tool_are_observations():
@@ -105,7 +111,7 @@ def test_errors_of_a_tool_are_observations():
 
 
 def test_names_of_tags_are_options():
-    environment = TaggedTools(Search, answer_tag="final", result_tag="result", max_turns=5)
+    environment = TaggedTools(Search, answer_tag="final", result_tag="result")
     environment.reset(**ROW)
     assert environment.step("<answer>Lower Quarne</answer>").rewards["format"] == -1.0
     assert environment.step("<search>Pellow</search>").observation.startswith("\n<result>")
@@ -120,7 +126,7 @@ def test_reset_leaves_nothing_of_the_episode_before(search):
 
 
 def test_a_factory_can_be_pickled():
-    factory = functools.partial(TaggedTools, functools.partial(Search, top_k=2), max_turns=3)
+    factory = functools.partial(TaggedTools, functools.partial(Search, top_k=2))
     environment = pickle.loads(pickle.dumps(factory))()
     assert environment.reward_kinds == ("outcome", "format", "cost", "process")
 
@@ -133,3 +139,48 @@ class TwoArguments(Lookup):
 def test_a_tool_with_several_arguments_has_no_tag():
     with pytest.raises(ValueError, match="tool 'move': takes 2 arguments, but a tag holds one text"):
         TaggedTools(TwoArguments)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"answer_tag": "search"}, ValueError, "answer_tag 'search': is the name of another tag"),
+        ({"result_tag": "answer"}, ValueError, "result_tag 'answer': is the name of another tag"),
+        ({"answer_tag": "a.*"}, ValueError, r"answer_tag 'a\.\*': is no name of a tag"),
+        ({"answer_tag": "<answer>"}, ValueError, "is no name of a tag"),
+        ({"result_tag": None}, TypeError, "result_tag None: is a NoneType"),
+    ],
+)
+def test_tags_that_cannot_be_told_apart_are_refused(options, error, message):
+    with pytest.raises(error, match=message):
+        TaggedTools(Search, **options)
+
+
+def test_columns_are_checked_by_the_tool_environment():
+    environment = TaggedTools(Search)
+    environment._check_columns(["prompt", "answer"])
+    with pytest.raises(ValueError, match="reward 'exact_match': no gold answers among the columns"):
+        environment._check_columns(["prompt", "target"])
+
+
+@pytest.mark.parametrize(
+    ("make", "row", "action"),
+    [
+        (
+            functools.partial(Search, top_k=5),
+            {"golden_answers": ["zzz"]},
+            "<search>Mount Pellow copper harp {}</search>",
+        ),
+        (functools.partial(Search, top_k=5), ROW, "<search>Mount Pellow copper harp {}</search>"),
+        (Lookup, lookup_tasks(1, seed=0)[0], "<look>a</look>"),
+    ],
+    ids=["search", "search with support", "lookup"],
+)
+def test_a_late_step_takes_no_longer_than_reading_the_turns_once(make, row, action):
+    environment = TaggedTools(make)
+    environment.reset(**row)
+    for number in range(80):
+        environment.step(action.format(number))
+    begun = time.monotonic()
+    environment.step(action.format(80))
+    assert time.monotonic() - begun < 0.25  # with all earlier passages read anew for each turn: several seconds

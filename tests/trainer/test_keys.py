@@ -38,9 +38,7 @@ def test_turn_without_tokens_has_keys():
 @pytest.mark.slow
 def test_key_of_a_text_does_not_depend_on_the_process():
     program = "from acpo_trl.trainer.keys import stable_key; print(stable_key('kitchen'))"
-    seeds = ({**os.environ, "PYTHONHASHSEED": seed} for seed in ("1", "2"))
-    keys = {
-        subprocess.run([sys.executable, "-c", program], env=e, capture_output=True, text=True).stdout for e in seeds
-    }
-    assert keys == {f"{stable_key('kitchen')}\n"}
+    environment = {**os.environ, "PYTHONHASHSEED": "1"}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert done.stdout == f"{stable_key('kitchen')}\n"
     assert 0 <= stable_key("kitchen") < 2**63

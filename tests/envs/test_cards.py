@@ -123,6 +123,18 @@ def test_only_the_digit_itself_is_right(text, outcome):
     assert judge(look("c"), say(text))[-1].rewards["outcome"] == outcome
 
 
+def test_the_solution_may_be_a_number():
+    row = ROW | {"solution": 7}
+    assert judge(*expert(row), row=row)[-1].rewards["outcome"] == 1.0
+    assert judge(say("2"), row=row)[-1].rewards["outcome"] == 0.0
+
+
+def test_a_dataset_without_the_columns_is_refused():
+    Lookup()._check_columns(list(ROW))
+    with pytest.raises(ValueError, match=r"environment 'lookup': the columns \['path', 'prompt'\] lack"):
+        Lookup()._check_columns(["prompt", "path"])
+
+
 def call(name, **arguments):
     return say("") | {"tool_calls": call_message(name, **arguments)["tool_calls"]}
 
