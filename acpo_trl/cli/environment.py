@@ -134,8 +134,7 @@ def make_rollout(factory: Any, probe: Any, entry: Entry, rollout: str | Mapping[
             TaggedTools(lambda: probe)
         except ValueError as error:
             raise ValueError(f"{entry.label}: {error} Without `rollout`, TRL's tool loop does so.") from error
-        limit = {"max_turns": options["max_turns"]} if "max_turns" in options else {}
-        factory = functools.partial(TaggedTools, factory, **limit)
+        factory = functools.partial(TaggedTools, factory)
     return make(functools.partial(MultiTurnRollout, factory), Entry("rollout", "rollout", options=options))
 
 

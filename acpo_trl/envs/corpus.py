@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..rollouts.codec import without_surrogates
+
 # Words that nearly every passage has: they find nothing and make a query slow.
 _STOP_WORDS = """a an and are as at be by did do does for from has have how in is it its of on or that the this to was
 were what when where which who whom whose why will with"""
@@ -47,7 +49,7 @@ class Corpus:
                     "id for each passage."
                 )
             known.add(passage["id"])
-            self.passages.append(Passage(*(str(passage[name]) for name in Passage._fields)))
+            self.passages.append(Passage(*(without_surrogates(str(passage[name])) for name in Passage._fields)))
         self._lock = threading.Lock()
         self._index = sqlite3.connect(":memory:", check_same_thread=False)
         self._index.execute("CREATE VIRTUAL TABLE passages USING fts5(title, text, tokenize = 'porter unicode61')")

@@ -5,6 +5,8 @@ from typing import Any
 
 from .base import Step
 
+KINDS = ("process", "outcome", "cost")
+
 
 class GymEnvironment:
     """A step environment around an object with Gymnasium's `reset` and `step`; Gymnasium itself is not needed.
@@ -17,7 +19,10 @@ class GymEnvironment:
             terminated, truncated and info.
         to_text: the text of an observation.
         to_action: the action that a text stands for; raises ValueError for a text that stands for none.
-        kind: of the environment's reward: `process` for rewards of steps, `outcome` for one at the end.
+        kind: of the environment's reward: `process` for rewards of steps, `outcome` for one at the end, or `cost`.
+
+    Raises:
+        ValueError: another kind.
     """
 
     def __init__(
@@ -27,6 +32,8 @@ class GymEnvironment:
         to_action: Callable[[str], Any] = str.strip,
         kind: str = "process",
     ) -> None:
+        if kind not in KINDS:
+            raise ValueError(f"kind {kind!r}: no kind of the environment's reward; expected one of {list(KINDS)}.")
         self._environment = make()
         self._to_text = to_text
         self._to_action = to_action

@@ -1,7 +1,8 @@
 """What all tool environments ask about a turn: which calls it makes, whether they can be carried out, who is right."""
 
+import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from ..resolve import resolve
@@ -61,20 +62,42 @@ def outcome_scores(
 
 def outcome_reward(reward: str | Callable[..., Any]) -> Callable[..., Any]:
     """Give the reward function that judges final answers: the one of this name with its default options, or itself."""
-    if not isinstance(reward, str):
-        return reward
-    found: Callable[..., Any] = resolve(reward, REWARDS, "outcome")
-    return found() if isinstance(found, type) else found
+    found: Callable[..., Any] = resolve(reward, REWARDS, "outcome") if isinstance(reward, str) else reward
+    found = found() if isinstance(found, type) else found
+    if not callable(found):
+        raise TypeError(
+            f"outcome {reward!r}: is a {type(found).__name__}, which judges nothing; expected the name of a reward, a "
+            "dotted path, or a reward function."
+        )
+    return found
+
+
+def check_outcome_columns(reward: Callable[..., Any], columns: Collection[str]) -> None:
+    """Raise ValueError for a dataset without a column that the reward needs, if the reward says so."""
+    check = getattr(reward, "check_columns", None)
+    if check is not None:
+        check(columns)
 
 
 def _takes(tool: Callable[..., Any], call: Mapping[str, Any]) -> bool:
     """Give whether a tool takes the arguments of a call; their types count where the signature names a class."""
     if not isinstance(call.get("arguments"), Mapping):
         return False
-    signature = inspect.signature(tool, eval_str=True)
+    signature = _signature(tool)
     try:
         given = signature.bind(**call["arguments"]).arguments
     except TypeError:
         return False
     types = {name: signature.parameters[name].annotation for name in given}
     return all(isinstance(given[name], kind) for name, kind in types.items() if inspect.isclass(kind))
+
+
+def _signature(tool: Callable[..., Any]) -> inspect.Signature:
+    return _of_method(tool.__func__) if inspect.ismethod(tool) else inspect.signature(tool, eval_str=True)
+
+
+@functools.cache
+def _of_method(method: Callable[..., Any]) -> inspect.Signature:
+    """Give the signature of a method without `self`; kept, because every turn of every episode asks for it."""
+    signature = inspect.signature(method, eval_str=True)
+    return signature.replace(parameters=list(signature.parameters.values())[1:])

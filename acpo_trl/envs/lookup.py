@@ -1,7 +1,7 @@
 """The environment `lookup`: follow a chain of cards to a digit."""
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from string import ascii_lowercase, digits
 from typing import Any
 
@@ -29,11 +29,20 @@ class Lookup:
 
     reward_kinds: tuple[str, ...] = ("outcome", "format", "cost", "process")
 
-    def reset(self, path: str, cards: Sequence[str], solution: str, **row: Any) -> None:
+    def reset(self, path: str, cards: Sequence[str], solution: str | int, **row: Any) -> None:
         """Begin an episode with a row of `lookup_tasks`."""
         self._path = path
         self._cards = dict(zip(ascii_lowercase, cards, strict=True))
-        self._solution = solution
+        self._solution = str(solution)
+
+    def _check_columns(self, columns: Collection[str]) -> None:
+        """Raise ValueError for a dataset without one of the columns of `lookup_tasks`."""
+        missing = [name for name in ("path", "cards", "solution") if name not in columns]
+        if missing:
+            raise ValueError(
+                f"environment 'lookup': the columns {sorted(columns)} lack {missing}; expected the rows of "
+                "acpo_trl.envs.lookup_tasks; make the dataset with it."
+            )
 
     def look(self, key: str) -> str:
         """
@@ -89,7 +98,7 @@ def lookup_tasks(num: int, seed: int, min_hops: int = 1, max_hops: int = 6) -> l
 def expert(row: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Give the messages of a policy that solves a row of `lookup_tasks` in the fewest turns."""
     looks = [call_message("look", key=key) for key in row["path"]]
-    return [*looks, {"role": "assistant", "content": row["solution"]}]
+    return [*looks, {"role": "assistant", "content": str(row["solution"])}]
 
 
 def _task(dice: random.Random, num_hops: int) -> dict[str, Any]:

@@ -1,14 +1,15 @@
 """The environment `python_tool`: solve a task with Python programs that run in a sandbox."""
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from ..resolve import resolve
+from ..rollouts.options import check_number, check_whole
 from ..rollouts.view import TurnView
 from ..sandbox import SANDBOXES, ExecResult, Limits, Sandbox, SandboxError, run
 from .base import TurnScore
-from .judge import format_score, num_attempts, outcome_reward, outcome_scores, tools_of
+from .judge import check_outcome_columns, format_score, num_attempts, outcome_reward, outcome_scores, tools_of
 
 
 class PythonTool:
@@ -28,6 +29,7 @@ class PythonTool:
 
     Raises:
         SandboxError: the sandbox cannot isolate programs here.
+        ValueError, TypeError: an option that cannot work.
     """
 
     reward_kinds: tuple[str, ...] = ("outcome", "format", "cost", "process")
@@ -40,8 +42,14 @@ class PythonTool:
         call_cost: float = 0.1,
         outcome: str | Callable[..., Any] = "math",
     ) -> None:
-        self._sandbox = _open(sandbox) if isinstance(sandbox, str) else sandbox
+        check_whole("max_characters", max_characters)
+        check_number("call_cost", call_cost, zero=True)
+        if not isinstance(sandbox, str) and not hasattr(sandbox, "start"):
+            raise TypeError(f"sandbox {sandbox!r}: is none; expected one of {sorted(SANDBOXES)}, a path, or a sandbox.")
+        if not isinstance(limits, Mapping | None):
+            raise TypeError(f"limits {limits!r}: are none; expected a dictionary such as {{'wall_s': 2.0}}, or None.")
         self._limits = Limits(**limits or {})
+        self._sandbox = _open(sandbox) if isinstance(sandbox, str) else sandbox
         self._max_characters = max_characters
         self._call_cost = call_cost
         self._outcome = outcome_reward(outcome)
@@ -50,6 +58,10 @@ class PythonTool:
         """Begin an episode; the reward `outcome` says which columns it needs, `math` needs `solution` or `answer`."""
         self._row = row
         self._failure: SandboxError | None = None
+
+    def _check_columns(self, columns: Collection[str]) -> None:
+        """Raise ValueError for a dataset without a column that the reward `outcome` needs."""
+        check_outcome_columns(self._outcome, columns)
 
     def python(self, code: str) -> str:
         """

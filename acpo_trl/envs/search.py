@@ -2,16 +2,26 @@
 
 import functools
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..rewards.retrieval import CLOSED_ANSWERS, GOLD_COLUMNS, gold_answers, normalize
+from ..rollouts.options import check_number, check_whole
 from ..rollouts.view import TurnView
 from .base import TurnScore
 from .corpus import Corpus, Passage, read_passages
 from .island import PASSAGES
-from .judge import format_score, num_attempts, outcome_reward, outcome_scores, progress_score, tools_of, valid_calls
+from .judge import (
+    check_outcome_columns,
+    format_score,
+    num_attempts,
+    outcome_reward,
+    outcome_scores,
+    progress_score,
+    tools_of,
+    valid_calls,
+)
 from .play import call_message
 
 BUILT_IN = "island"
@@ -37,6 +47,9 @@ class Search:
         call_cost: what a call costs.
         outcome: name of a reward in `acpo_trl.rewards.REWARDS`, such as `f1`, a dotted path, or a reward; it gets the
             row's columns.
+
+    Raises:
+        ValueError, TypeError: an option that cannot work.
     """
 
     reward_kinds: tuple[str, ...] = ("outcome", "format", "cost", "process")
@@ -49,6 +62,9 @@ class Search:
         call_cost: float = 0.1,
         outcome: str | Callable[..., Any] = "exact_match",
     ) -> None:
+        check_whole("top_k", top_k)
+        check_whole("max_characters", max_characters)
+        check_number("call_cost", call_cost, zero=True)
         self._corpus = corpus if isinstance(corpus, Corpus) else _open(corpus)
         self._top_k = top_k
         self._max_characters = max_characters
@@ -56,9 +72,18 @@ class Search:
         self._outcome = outcome_reward(outcome)
 
     def reset(self, **row: Any) -> None:
-        """Begin an episode with gold answers in `golden_answers`, `solution` or `answer`, perhaps `supporting`."""
+        """Begin an episode with gold answers in `golden_answers`, `solution` or `answer`, perhaps `supporting`.
+
+        Raises:
+            ValueError: `supporting` holds something else than ids and titles.
+        """
         self._row = row
+        self._supporting = supporting_names(row.get("supporting"))
         self._found: dict[str, list[Passage]] = {}
+
+    def _check_columns(self, columns: Collection[str]) -> None:
+        """Raise ValueError for a dataset without a column that the reward `outcome` needs."""
+        check_outcome_columns(self._outcome, columns)
 
     def search(self, query: str) -> str:
         """
@@ -75,31 +100,58 @@ class Search:
         outcomes = outcome_scores(self._outcome, self._row, turns)
         scores, tools = [], tools_of(self)
         found: dict[str, Passage] = {}
+        left = self._to_find()
         for turn, outcome in zip(turns, outcomes, strict=True):
-            state_key, left = json.dumps(sorted(found)), self._left(found.values())
-            for call in valid_calls(tools, turn):
-                found |= {passage.id: passage for passage in self._found.get(call["arguments"]["query"], [])}
+            before, state_key = left, json.dumps(sorted(found))
+            queries = [call["arguments"]["query"] for call in valid_calls(tools, turn)]
+            shown = [passage for query in queries for passage in self._found.get(query, [])]
+            new = {passage.id: passage for passage in shown if passage.id not in found}
+            left = self._still_left(left, new.values())
+            found |= new
             rewards = {
                 "outcome": outcome,
                 "format": format_score(tools, turn),
                 "cost": 0.0 - self._call_cost * num_attempts(turn),
-                "process": progress_score(self._left(found.values()) < left, bool(left)),
+                "process": progress_score(left < before, bool(before)),
             }
             scores.append(TurnScore(rewards, state_key))
         return scores
 
-    def _left(self, found: Any) -> set[str]:
-        """Give what has still to be found."""
-        supporting = self._row.get("supporting")
-        if supporting is not None:
-            return set(supporting) - {name for passage in found for name in (passage.id, passage.title)}
-        golds = {normalize(gold) for gold in self._golds()} - CLOSED_ANSWERS
-        texts = [f" {normalize(f'{passage.title}: {passage.text}'[: self._max_characters])} " for passage in found]
-        return set() if any(f" {gold} " in text for gold in golds for text in texts) else golds
-
-    def _golds(self) -> list[str]:
+    def _to_find(self) -> set[str]:
+        """Give ids and titles of what supports the answer, else the answers, of which one is enough."""
+        if self._supporting is not None:
+            return self._supporting
         columns = [name for name in GOLD_COLUMNS if name in self._row]
-        return gold_answers(self._row[columns[0]]) if columns else []
+        golds = gold_answers(self._row[columns[0]]) if columns else []
+        return {normalize(gold) for gold in golds} - CLOSED_ANSWERS
+
+    def _still_left(self, left: set[str], new: Collection[Passage]) -> set[str]:
+        """Give what has still to be found behind these passages."""
+        if self._supporting is not None:
+            return left - {name for passage in new for name in (passage.id, passage.title)}
+        texts = [f" {normalize(f'{passage.title}: {passage.text}'[: self._max_characters])} " for passage in new]
+        return set() if any(f" {gold} " in text for gold in left for text in texts) else left
+
+
+def supporting_names(cell: object) -> set[str] | None:
+    """Give the ids and titles in a cell of the column `supporting`; None if nobody knows them.
+
+    Raises:
+        ValueError: the cell holds something else.
+    """
+    names = [cell] if isinstance(cell, str | int) else cell
+    if names is None:
+        return None
+    if not isinstance(names, list | tuple) or not all(_is_name(name) for name in names):
+        raise ValueError(
+            f"supporting {cell!r}: no passage is called so; expected an id or title, or a list of them; correct the "
+            "column `supporting`, or leave None where nobody knows."
+        )
+    return {str(name) for name in names}
+
+
+def _is_name(name: object) -> bool:
+    return isinstance(name, str | int) and not isinstance(name, bool) and name != ""
 
 
 def expert(row: Mapping[str, Any]) -> list[dict[str, Any]]:

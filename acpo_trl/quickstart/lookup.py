@@ -15,7 +15,6 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerFast
 
 from ..envs import Lookup, TaggedTools, lookup_tasks
-from ..envs.base import Step
 from ..envs.lookup import QUESTION
 from ..rollouts import Episode, episode_from_tagged, to_tensors
 from .model import build_model, train_tokenizer
@@ -32,7 +31,7 @@ FOLLOW = 0.5
 NUM_STEPS = 250
 TAGS = ("<look>", "</look>", "<information>", "</information>", "<answer>", "</answer>")
 
-make_environment = partial(TaggedTools, Lookup, max_turns=MAX_TURNS)
+make_environment = partial(TaggedTools, Lookup)
 
 
 def build_lookup_start(folder: Path, seed: int, num_steps: int = NUM_STEPS) -> bool:
@@ -72,14 +71,15 @@ def demonstration(row: Mapping[str, Any], rng: random.Random, follow: float = FO
     """
     environment = make_environment()
     environment.reset(**row)
-    step, text, card = Step(""), "", row["path"][0]
-    while not step.done:
+    text, card = "", row["path"][0]
+    for _ in range(MAX_TURNS):
         action = f"<answer>{card}</answer>" if card.isdigit() else f"<look>{card}</look>"
         step = environment.step(action)
         text += action + step.observation
-        if step.observation:
-            targets = dict(re.findall("([=!])(.)", step.observation))
-            card = targets["=" if rng.random() < follow else "!"]
+        if step.done:
+            break
+        targets = dict(re.findall("([=!])(.)", step.observation))
+        card = targets["=" if rng.random() < follow else "!"]
     return text
 
 

@@ -228,6 +228,14 @@ def test_environment_may_refuse_columns_itself():
         check_columns(load_environment(own("Careless"), None), ["prompt"])
 
 
+@pytest.mark.parametrize("rollout", [None, {"max_turns": 3}])
+def test_environment_that_compares_with_gold_answers_needs_them(rollout):
+    search = load_environment("search", rollout)
+    check_columns(search, ["prompt", "solution"])
+    with pytest.raises(ValueError, match=r"^environment 'search': .*no gold answers among the columns \['prompt'\]"):
+        check_columns(search, ["prompt"])
+
+
 def test_columns_that_would_be_taken_for_something_else_are_refused():
     with pytest.raises(ValueError, match="column 'environment', from which TRL chooses among several"):
         check_columns(load_environment("search", None), ["prompt", "environment"])
