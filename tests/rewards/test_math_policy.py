@@ -71,6 +71,19 @@ def test_order_of_a_list_counts_where_lists_are_ordered(gold, answer, in_any_ord
         (r"(1\text{ m}, 2\text{ m})", "(1, 2)", 1.0, 0.0),
         (r"(0, 5\text{ cm})", "0 < x < 5", 1.0, 0.0),
         (r"x = 5\text{ cm}", "5", 1.0, 0.0),
+        # Quotients are quotients.
+        (r"5\text{ m/s}", r"5\text{ meters per second}", 1.0, 1.0),
+        (r"5\text{ m/s}", r"5\text{ m}/\text{s}", 1.0, 1.0),
+        (r"5\text{ m/s}", r"5\text{ m}\text{ s}^{-1}", 1.0, 1.0),
+        (r"5\text{ m/s/s}", r"5\text{ m/s}^2", 1.0, 1.0),
+        (r"5\text{ dollars an hour}", r"5\text{ dollars per hour}", 1.0, 1.0),
+        (r"5\text{ mph}", r"5\text{ miles/hour}", 1.0, 1.0),
+        (r"5\text{ m/s}", "5", 1.0, 0.0),
+        (r"5\text{ m/s}", r"5\text{ s/m}", 0.0, 0.0),
+        (r"5\text{ m/s}", r"5\text{ m s}", 0.0, 0.0),
+        (r"5\text{ mph}", r"5\text{ mile hours}", 0.0, 0.0),
+        ("5 km/h", "5 h/km", 0.0, 0.0),
+        (r"5\text{ apples per child}", r"5\text{ children per apple}", 0.0, 0.0),
         # What the gold answer leaves open is forgiven by both.
         ("5", r"5\text{ cm}", 1.0, 1.0),
         ("5", "5", 1.0, 1.0),
@@ -263,3 +276,23 @@ def test_verdict_depends_neither_on_the_order_of_the_batch_nor_on_what_another_p
             completions = [rf"\boxed{{{pairs[index][1]}}}" for index in order]
             scores = reward(completions, solution=[pairs[index][0] for index in order])
             assert scores == [expected[reward][index] for index in order]
+
+
+CHANGING_WORDS = """quadrillion|lakh|crores|gross|score|pairs|k|M|kilo|thou|negative|(negative)|doubled|reciprocal
+|basis points|zillion|tenfold|millionths|two-thirds|mega|couple|below zero|per thousand"""
+
+
+@pytest.mark.parametrize("word", [word.strip() for word in CHANGING_WORDS.split("|")])
+@pytest.mark.parametrize("units", ["lenient", "strict"])
+def test_a_word_that_changes_the_value_is_no_unit(word, units):
+    assert grade("5", rf"5\text{{ {word}}}", Policy(units=units)).score == 0.0
+    assert grade("5", f"5 {word}", Policy(units=units)).score == 0.0
+
+
+def test_a_known_multiple_counts_and_an_unclear_one_leaves_the_gold_answer_unread():
+    assert grade(r"5\text{ lakh}", "500000").score == grade("5 quadrillion", "5000000000000000").score == 1.0
+    assert grade(r"5\text{ per thousand}", "0.005").score == 1.0
+    assert grade(r"5\text{ kilos}", r"5\text{ kg}").score == 1.0
+    assert grade(r"5\text{ pairs}", "5") == (None, "unreadable gold: 'pairs' changes the value")
+    assert grade(r"5\text{ m^x}", r"5\text{ m^x}", Policy(units="strict")).score == 1.0
+    assert grade(r"5\text{ m^x}", r"5.0\text{ m^x}", Policy(units="strict")).score == 1.0
