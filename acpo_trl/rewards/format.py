@@ -2,6 +2,7 @@
 
 import json
 import re
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 
 from .declare import Verdict, reward
@@ -9,6 +10,12 @@ from .extract import Completion, after_thinking, boxes, last_assistant_text, thi
 
 # An opening tag counts as an attempt even if no closing tag follows, and a stray closing tag does too.
 _ATTEMPT = re.compile(r"<tool_call>(?P<call>.*?)(?:(?P<end></tool_call>)|(?=<tool_call>)|\Z)|</tool_call>", re.DOTALL)
+# What leaves nothing to see in a box: spaces, braces, and commands that set fonts, styles or spaces.
+_UNSEEN = re.compile(
+    r"\\[hv]?(?:space\*?|phantom)\s*\{[^{}]*\}|\\[,:;!> \\]|[{}$~]"
+    r"|\\(?:text|math|[mh]box|emph|operatorname|boldsymbol|q?quad|enspace|thinspace|strut|null|displaystyle)[a-z]*\*?"
+)
+_BLANK = "\u115f\u1160\u2800\u3164\uffa0"  # fillers and the empty braille pattern
 
 
 @reward(kind="format")
@@ -36,7 +43,13 @@ def box_format(text: str) -> Verdict:
     found = boxes(answer)
     if len(found) != 1:
         return Verdict(0.0, f"{len(found)} boxes" if found else "no box")
-    return Verdict(1.0, "well formed") if found[0] else Verdict(0.0, "empty box")
+    is_empty = not shows_something(_UNSEEN.sub("", found[0]))
+    return Verdict(0.0, "empty box") if is_empty else Verdict(1.0, "well formed")
+
+
+def shows_something(text: str) -> bool:
+    """Has the text a character that is neither a space nor invisible?"""
+    return any(unicodedata.category(character)[0] not in "ZCM" and character not in _BLANK for character in text)
 
 
 @reward(kind="format")
@@ -93,7 +106,7 @@ class ThinkAnswerReward:
         if blocks is None:
             return Verdict(0.0, "text outside the blocks")
         for tag, content in zip((thinking, answer), blocks.groups(), strict=True):
-            if not content.strip():
+            if not shows_something(content):
                 return Verdict(0.0, f"empty <{tag}>")
         return Verdict(1.0, "well formed")
 
