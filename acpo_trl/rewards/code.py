@@ -1,7 +1,9 @@
 """Does the program pass its tests? The reward `code`."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
 from typing import Any
 
 from acpo_trl.resolve import resolve
@@ -31,6 +33,10 @@ class CodeReward:
         tolerance: by how much a number may differ from the expected one, absolutely or relatively; not in assertions.
         limits: what a program may use; the defaults of `acpo_trl.sandbox.Limits` with these changes.
         num_workers: programs that run at a time; by default one for each core that is this local rank's share.
+
+    Raises:
+        TypeError: an option has no such type.
+        ValueError: an option has no such value.
     """
 
     __name__ = "code"
@@ -43,6 +49,7 @@ class CodeReward:
         limits: dict[str, Any] | None = None,
         num_workers: int | None = None,
     ) -> None:
+        _check_options(sandbox, partial_credit, tolerance, limits, num_workers)
         self.sandbox = sandbox
         self.partial_credit = partial_credit
         self.tolerance = tolerance
@@ -130,3 +137,30 @@ class CodeReward:
         if self.sandbox not in _sandboxes:
             _sandboxes[self.sandbox] = resolve(self.sandbox, SANDBOXES, "sandbox")()
         return _sandboxes[self.sandbox]
+
+
+def _check_options(sandbox: object, partial_credit: object, tolerance: object, limits: object, workers: object) -> None:
+    """Raise TypeError or ValueError for an option that could not work."""
+    if not isinstance(sandbox, str) and not callable(getattr(sandbox, "start", None)):
+        raise _wrong_type("sandbox", sandbox, "the name of a sandbox, a dotted path, or an object with a method start")
+    if not isinstance(partial_credit, bool):
+        raise _wrong_type("partial_credit", partial_credit, "True or False")
+    if not isinstance(tolerance, int | float) or isinstance(tolerance, bool):
+        raise _wrong_type("tolerance", tolerance, "a number, 0 or more")
+    if not 0 <= tolerance < math.inf:
+        raise ValueError(f"reward 'code', tolerance {tolerance!r}: no number is that near; expected 0 or more.")
+    if limits is not None and not isinstance(limits, Mapping):
+        raise _wrong_type("limits", limits, "names and values such as {'wall_s': 6.0}")
+    if unknown := set(limits or ()) - {field.name for field in fields(Limits)}:
+        known = [field.name for field in fields(Limits)]
+        raise ValueError(
+            f"reward 'code', limits {sorted(map(str, unknown))}: no such limits; expected some of {known}."
+        )
+    if workers is not None and (not isinstance(workers, int) or isinstance(workers, bool)):
+        raise _wrong_type("num_workers", workers, "a whole number, 1 or more")
+    if workers is not None and workers < 1:
+        raise ValueError(f"reward 'code', num_workers {workers!r}: no program would run; expected 1 or more.")
+
+
+def _wrong_type(option: str, value: object, expected: str) -> TypeError:
+    return TypeError(f"reward 'code', {option} {value!r}: is a {type(value).__name__}; expected {expected}.")

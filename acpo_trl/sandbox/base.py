@@ -1,7 +1,8 @@
 """What a sandbox promises: it runs Python programs that nobody has read, within limits."""
 
+import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Protocol
 
 
@@ -11,7 +12,12 @@ class SandboxError(RuntimeError):
 
 @dataclass(frozen=True)
 class Limits:
-    """What one program may use."""
+    """What one program may use.
+
+    Raises:
+        TypeError: a limit is no number, or no whole one where only `wall_s` may have a fraction.
+        ValueError: a limit is not above 0, or not finite.
+    """
 
     wall_s: float = 6.0
     """Wall-clock seconds from start to end."""
@@ -29,6 +35,16 @@ class Limits:
     """Output it may print; more of it ends a run with the reason `output limit`."""
     max_open_files: int = 256
     """File descriptors of each process."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            kind = int | float if field.name == "wall_s" else int
+            if not isinstance(value, kind) or isinstance(value, bool):
+                expected = "a number of seconds" if field.name == "wall_s" else "a whole number"
+                raise TypeError(f"limit {field.name} {value!r}: is a {type(value).__name__}; expected {expected}.")
+            if not 0 < value < math.inf:
+                raise ValueError(f"limit {field.name} {value!r}: no program could run; expected a number above 0.")
 
 
 @dataclass(frozen=True)

@@ -291,3 +291,28 @@ def test_a_missing_entry_point_is_what_the_tests_call(row, expected):
 def test_a_row_of_a_table_may_have_empty_cells():
     row = {"tests": [{"input": "1", "output": "2", "args": None}], "test": None, "entry_point": None}
     assert read_tests(row) == CodeTests(cases=({"input": "1", "output": "2"},))
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"sandbox": 5}, TypeError, "sandbox 5: is a int; expected the name of a sandbox"),
+        ({"partial_credit": "yes"}, TypeError, "partial_credit 'yes': is a str; expected True or False"),
+        ({"tolerance": "x"}, TypeError, "tolerance 'x': is a str; expected a number"),
+        ({"tolerance": -0.1}, ValueError, "tolerance -0.1: .*expected 0 or more"),
+        ({"tolerance": float("nan")}, ValueError, "tolerance nan: .*expected 0 or more"),
+        ({"num_workers": 0}, ValueError, "num_workers 0: .*expected 1 or more"),
+        ({"num_workers": 1.5}, TypeError, "num_workers 1.5: is a float; expected a whole number"),
+        ({"limits": 5}, TypeError, "limits 5: is a int; expected names and values"),
+        ({"limits": {"walls": 1}}, ValueError, r"limits \['walls'\]: no such limits; expected some of \['wall_s', "),
+        ({"limits": {"wall_s": "a"}}, TypeError, "limit wall_s 'a': is a str; expected a number of seconds"),
+        ({"limits": {"wall_s": -1}}, ValueError, "limit wall_s -1: .*expected a number above 0"),
+        ({"limits": {"wall_s": float("inf")}}, ValueError, "limit wall_s inf: .*expected a number above 0"),
+        ({"limits": {"cpu_s": 0.5}}, TypeError, "limit cpu_s 0.5: is a float; expected a whole number"),
+        ({"limits": {"memory_bytes": 0}}, ValueError, "limit memory_bytes 0: .*expected a number above 0"),
+        ({"limits": {"max_processes": True}}, TypeError, "limit max_processes True: is a bool"),
+    ],
+)
+def test_an_option_that_could_not_work_is_refused_at_once(options, error, message):
+    with pytest.raises(error, match=message):
+        CodeReward(**options)
