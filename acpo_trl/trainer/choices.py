@@ -97,6 +97,8 @@ def estimator_of(name: str, options: dict[str, Any] | None, option: str) -> Call
     estimator: Callable[..., Tensor] = resolve(name, TURN_ESTIMATORS, option)
     if not callable(estimator):
         raise ValueError(f"{option} {name!r}: is no function; expected (turns, **options) -> advantages.")
+    if options is not None and not isinstance(options, dict):
+        raise ValueError(f"options of {option} {options!r}: are no mapping; expected such as {{'gamma': 0.95}}.")
     bound = partial(estimator, **(options or {}))
     keys = torch.tensor([[1, 2], [1, -1]])
     trial = TurnRewards(torch.tensor([[0.0, 1.0], [0.5, torch.nan]]), torch.tensor([2, 1]), 2, keys, keys)

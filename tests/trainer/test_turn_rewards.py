@@ -212,6 +212,7 @@ def test_discount_counts_turns_from_the_end(tmp_path):
         ),
         ({"turn_estimator_options": {"gamma": 1}}, "nothing would use it without a turn_estimator"),
         ({"turn_estimator": "math.pi"}, "turn_estimator 'math.pi': is no function"),
+        ({"turn_estimator": "outcome", "turn_estimator_options": ["gamma"]}, "options of turn_estimator .*no mapping"),
         ({"turn_estimator": "json.dumps"}, "turn_estimator 'json.dumps' with options .*fails on a table of two"),
         ({"turn_estimator": "outcome", "turn_estimator_options": {"gamma": float("nan")}}, "gave nan for turn 0"),
         ({"turn_estimator": "outcome", "turn_estimator_options": {"gamma": "a"}}, "fails on a table of two"),
