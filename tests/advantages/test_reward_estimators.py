@@ -225,6 +225,7 @@ def judge(completions, turns, **columns):
     return [[float("21" in turn.text or "42" in turn.text) for turn in views] for views in turns]
 
 
+@pytest.mark.slow
 @by_case
 def test_estimator_trains_and_good_turns_have_the_greater_advantage(name, options, tmp_path):
     trainer = scripted_trainer(

@@ -197,6 +197,7 @@ def test_answer_beyond_the_limit_earns_nothing_and_harms_no_other(fresh):
     assert time.monotonic() - start < 5
 
 
+@pytest.mark.slow
 def test_gold_beyond_the_limit_scores_nobody(fresh):
     assert MathReward(limit_s=1.0)([r"\boxed{2}"], solution=[ENDLESS]) == [None]
 

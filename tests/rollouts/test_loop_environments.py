@@ -333,6 +333,7 @@ def test_a_rollout_that_was_used_can_be_pickled(tmp_path):
     assert trainer.reward_table.rewards[:, 0].tolist() == [1.0, 2.0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("step", "error", "message"),
     [

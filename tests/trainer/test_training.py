@@ -45,6 +45,7 @@ def test_credit_changes_training(make_trainer):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     [
