@@ -41,11 +41,14 @@ def standardize(values: Tensor, num_generations: int) -> Tensor:
         num_generations: rows in a group.
 
     Returns:
-        Like `values`; 0 for unscored entries and in a group with fewer than two scored ones.
+        Like `values`; exactly 0 for unscored entries, and in a group with fewer than two scored ones or without spread,
+        whatever the rounding of its mean.
     """
     groups = values.view(values.size(0) // num_generations, -1)
     is_scored = ~groups.isnan()
     count = is_scored.sum(dim=1, keepdim=True)
     centered = torch.where(is_scored, groups - groups.nanmean(dim=1, keepdim=True), 0)
     std = (centered.square().sum(dim=1, keepdim=True) / (count - 1).clamp(min=1)).sqrt()
-    return torch.where(count > 1, centered / (std + EPSILON), 0).view_as(values)
+    highest = groups.nan_to_num(nan=-torch.inf).amax(dim=1, keepdim=True) if groups.numel() else count
+    lowest = groups.nan_to_num(nan=torch.inf).amin(dim=1, keepdim=True) if groups.numel() else count
+    return torch.where((count > 1) & (highest > lowest), centered / (std + EPSILON), 0).view_as(values)

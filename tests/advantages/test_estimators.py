@@ -123,3 +123,8 @@ def test_turn_without_tokens_still_counts_in_the_exponent():
     assert values[0].tolist() == pytest.approx(
         [0.25 * values[0, 2].item(), 0.5 * values[0, 2].item(), values[0, 2].item()]
     )
+
+
+def test_equal_rewards_give_exactly_nothing_whatever_the_rounding_of_their_mean():
+    assert (outcome(table([[0.938]] * 3)) == 0).all()
+    assert (process(table([[0.1]] * 7)) == 0).all()
