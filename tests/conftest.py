@@ -8,7 +8,12 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
 
 import pytest
+from hypothesis import settings
 from tiny import build_trainer, byte_tokenizer
+
+# The same examples in every run: a red test is somebody's change.
+settings.register_profile("repeatable", derandomize=True)
+settings.load_profile("repeatable")
 
 
 @pytest.fixture(scope="session")
