@@ -32,6 +32,32 @@ class Scripted(ACPOTrainer):
         return rows, None
 
 
+def double(x: int) -> int:
+    """
+    Double a number.
+
+    Args:
+        x: The number.
+    """
+    return 2 * x
+
+
+class Doubler:
+    """An environment whose only tool doubles a number."""
+
+    def reset(self, **row):
+        return None
+
+    def double(self, x: int) -> int:
+        """
+        Double a number.
+
+        Args:
+            x: The number.
+        """
+        return 2 * x
+
+
 def length(completions, **kwargs):
     return [float(len(completion[-1]["content"] or "")) for completion in completions]
 

@@ -11,7 +11,7 @@ from .outcome import outcome
 from .process import discounted, local, process
 from .salt import salt
 from .state import similar_keys
-from .table import TurnRewards, standardize
+from .table import TurnRewards, standardize, sum_scored
 from .turn_rtg import turn_rtg
 
 TURN_ESTIMATORS = {
@@ -50,5 +50,6 @@ __all__ = [
     "salt",
     "similar_keys",
     "standardize",
+    "sum_scored",
     "turn_rtg",
 ]

@@ -39,5 +39,4 @@ def best_to_go(turns: TurnRewards, gamma: float) -> Tensor:
     for turn in reversed(range(returns.size(1) - 1)):
         best = torch.maximum(returns[:, turn], gamma * returns[:, turn + 1])
         returns[:, turn] = torch.where(exists[:, turn + 1], best, returns[:, turn])
-    is_scored = exists & ~turns.values.isnan().all(dim=1, keepdim=True)
-    return torch.where(is_scored, returns, torch.nan)
+    return torch.where(turns.is_scored, returns, torch.nan)

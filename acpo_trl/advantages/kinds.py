@@ -7,7 +7,7 @@ from torch import Tensor
 
 from .outcome import outcome
 from .process import local, process
-from .table import TurnRewards, standardize
+from .table import TurnRewards, standardize, sum_scored
 
 Estimator = Callable[[TurnRewards], Tensor]
 
@@ -44,8 +44,7 @@ def mixed(
         (N, K) advantages of the summed rewards, and no shares.
     """
     stacked = torch.stack([weights[kind] * turns.values for kind, turns in tables.items()])
-    values = stacked.nansum(dim=0).masked_fill(stacked.isnan().all(dim=0), torch.nan)
-    return estimator(next(iter(tables.values()))._replace(values=values)), {}
+    return estimator(next(iter(tables.values()))._replace(values=sum_scored(stacked, dim=0))), {}
 
 
 def gdpo(tables: Mapping[str, TurnRewards], weights: Mapping[str, float]) -> tuple[Tensor, dict[str, float]]:

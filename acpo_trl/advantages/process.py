@@ -15,8 +15,7 @@ def rewards_to_go(turns: TurnRewards, gamma: float) -> Tensor:
     returns = turns.values.nan_to_num(nan=0.0)
     for turn in reversed(range(returns.size(1) - 1)):
         returns[:, turn] += gamma * returns[:, turn + 1]
-    is_scored = turns.exists & ~turns.values.isnan().all(dim=1, keepdim=True)
-    return torch.where(is_scored, returns, torch.nan)
+    return torch.where(turns.is_scored, returns, torch.nan)
 
 
 def process(turns: TurnRewards, *, gamma: float = 0.95) -> Tensor:

@@ -64,8 +64,7 @@ def comparable(turns: TurnRewards) -> TurnRewards:
 
 def acts(turns: TurnRewards) -> Tensor:
     """(N, K) bool: the turns to compare, those with tokens of a scored completion."""
-    with_tokens = turns.exists if turns.action_keys is None else turns.exists & (turns.action_keys != NONE)
-    return with_tokens & ~turns.totals.isnan().unsqueeze(1)
+    return turns.is_scored if turns.action_keys is None else turns.is_scored & (turns.action_keys != NONE)
 
 
 def step_returns(turns: TurnRewards, gamma: float) -> Tensor:

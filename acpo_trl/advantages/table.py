@@ -30,7 +30,17 @@ class TurnRewards(NamedTuple):
     @property
     def totals(self) -> Tensor:
         """(N,), the sum over the scored turns; NaN where none is."""
-        return self.values.nansum(dim=1).masked_fill(self.values.isnan().all(dim=1), torch.nan)
+        return sum_scored(self.values, dim=1)
+
+    @property
+    def is_scored(self) -> Tensor:
+        """(N, K) bool: the turn exists, and somebody scored a turn of its completion."""
+        return self.exists & ~self.totals.isnan().unsqueeze(1)
+
+
+def sum_scored(values: Tensor, dim: int) -> Tensor:
+    """Sum over the entries of a dimension that are not NaN; NaN where all are."""
+    return values.nansum(dim=dim).masked_fill(values.isnan().all(dim=dim), torch.nan)
 
 
 def standardize(values: Tensor, num_generations: int) -> Tensor:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from .check import turn_spans
+
 
 class TurnView(NamedTuple):
     """One turn of the policy and what came back."""
@@ -50,10 +52,12 @@ def view_turns(messages: Sequence[Mapping[str, Any]], turn_ids: Sequence[int], n
 
 
 def _spans(turn_ids: Sequence[int], num_turns: int) -> list[tuple[int, int]]:
+    found: dict[int, tuple[int, int]] = {}
+    for turn, start, end in turn_spans(turn_ids):
+        found[turn] = (found.get(turn, (start, end))[0], end)
     spans, at = [], 0
     for turn in range(num_turns):
-        where = [position for position, turn_id in enumerate(turn_ids) if turn_id == turn]
-        spans.append((where[0], where[-1] + 1) if where else (at, at))
+        spans.append(found.get(turn, (at, at)))
         at = spans[-1][1]
     return spans
 

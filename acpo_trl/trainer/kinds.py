@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from trl.trainer.utils import nanstd
 
-from ..advantages import TurnRewards
+from ..advantages import TurnRewards, sum_scored
 from ..rewards.declare import KINDS
 
 
@@ -24,21 +24,16 @@ class RewardTable(NamedTuple):
     def by_kind(self) -> dict[str, Tensor]:
         """(N,) for each kind that a function has: the weighted sum of its functions, NaN where none of them scored."""
         weighted = self.rewards * self.weights
-        table = {}
-        for kind in KINDS:
-            columns = [index for index, name in enumerate(self.kinds) if name == kind]
-            if columns:
-                ours = weighted[:, columns]
-                table[kind] = ours.nansum(dim=1).masked_fill(ours.isnan().all(dim=1), torch.nan)
-        return table
+        return {kind: sum_scored(weighted[:, columns], dim=1) for kind, columns in self.columns().items()}
+
+    def columns(self) -> dict[str, list[int]]:
+        """Which functions each kind has; kinds without any are left out."""
+        columns = {kind: [index for index, name in enumerate(self.kinds) if name == kind] for kind in KINDS}
+        return {kind: indices for kind, indices in columns.items() if indices}
 
     def weights_by_kind(self) -> dict[str, float]:
         """Sum of the absolute weights of each kind's functions."""
-        return {
-            kind: sum(abs(w) for w, name in zip(self.weights.tolist(), self.kinds, strict=True) if name == kind)
-            for kind in KINDS
-            if kind in self.kinds
-        }
+        return {kind: self.weights[columns].abs().sum().item() for kind, columns in self.columns().items()}
 
     def by_turn(self, turn_scores: Mapping[int, Tensor], turns: TurnRewards) -> dict[str, TurnRewards]:
         """Rewards of each kind on turns, (N, K): weighted by function, divided by the kind's weight.
@@ -58,12 +53,10 @@ class RewardTable(NamedTuple):
             else:
                 scores[rows, (num_turns - 1).clamp(min=0), index] = self.rewards[:, index]
         scores.masked_fill_(self.rewards.isnan().all(dim=1).view(-1, 1, 1), torch.nan)
-        tables = {}
-        for kind, total in self.weights_by_kind().items():
-            where = [index for index, name in enumerate(self.kinds) if name == kind]
-            ours = scores[:, :, where] * self.weights[where] / (total or 1.0)
-            values = ours.nansum(dim=2).masked_fill(ours.isnan().all(dim=2), torch.nan)
-            tables[kind] = turns._replace(values=values)
+        totals, tables = self.weights_by_kind(), {}
+        for kind, columns in self.columns().items():
+            weights = self.weights[columns] / (totals[kind] or 1.0)
+            tables[kind] = turns._replace(values=sum_scored(scores[:, :, columns] * weights, dim=2))
         return tables
 
 

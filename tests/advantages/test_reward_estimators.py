@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import turns as naive
-from scripted import call, scripted_trainer
+from scripted import call, double, scripted_trainer
 from turn_tables import as_lists, close, reward_tables, table
 
 from acpo_trl.advantages import (
@@ -208,16 +208,6 @@ def test_unknown_variant_is_refused(estimate, options, message):
 # Training: two completions of two turns, the first with a good call and a good answer.
 
 SCRIPT = [[call("double", x=21), call("double", x=1)], ["42", "no"]]
-
-
-def double(x: int) -> int:
-    """
-    Double a number.
-
-    Args:
-        x: The number.
-    """
-    return 2 * x
 
 
 @reward(kind="outcome", level="turn")

@@ -2,9 +2,8 @@
 
 import pytest
 import torch
+from merging import merging_tokenizer
 from scripted import Scripted, scripted_trainer
-from tiny import byte_tokenizer
-from tokenizers import models, pre_tokenizers
 
 from acpo_trl.envs import Step
 from acpo_trl.rewards import reward
@@ -245,16 +244,6 @@ def test_special_tokens_in_an_observation_are_text(tmp_path):
     assert trainer.asked[1][0].endswith(f"a{END}{END}\n<|im_start|>assistant\n")
 
 
-def joining_tokenizer():
-    """The tokenizer of `tiny.py`, but it writes `ab` as one token, in the place of byte 255."""
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    vocab = {**{letter: index for index, letter in enumerate(alphabet[:255])}, "ab": 255}
-    tokenizer = byte_tokenizer()
-    core = tokenizer.backend_tokenizer
-    core.model = models.BPE(vocab=vocab, merges=[("a", "b")])
-    return tokenizer
-
-
 def test_tokens_that_encoding_would_change_are_trained_as_sampled(tmp_path, monkeypatch):
     class Splitting(Recording):
         """Says letter by letter what its tokenizer would join."""
@@ -264,7 +253,7 @@ def test_tokens_that_encoding_would_change_are_trained_as_sampled(tmp_path, monk
             encode = self.processing_class.encode
             return [[encode(letter)[0] for letter in text] + [258] for text in self.script.pop(0)], None
 
-    monkeypatch.setattr("scripted.byte_tokenizer", joining_tokenizer)
+    monkeypatch.setattr("scripted.byte_tokenizer", merging_tokenizer)
     trainer, batch = run(tmp_path, [["abab", "bye"], ["bye"]], cls=Splitting)
     encode = trainer.processing_class.encode
     a, b, joined = encode("a")[0], encode("b")[0], encode("ab")

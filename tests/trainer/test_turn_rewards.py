@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from scripted import call, scripted_trainer
+from scripted import Doubler, call, double, scripted_trainer
 
 from acpo_trl.rewards import reward
 from acpo_trl.rollouts import TurnView
@@ -12,22 +12,10 @@ from acpo_trl.trainer.recording import RecordedRollout
 SCRIPT = [[call("double", x=21), "I know: 42"], [call("double", x=4)], ["It is 8"]]  # rows of 3 turns and of 1
 
 
-class Judge:
+class Judge(Doubler):
     """Doubles numbers and judges turns: a call is a step, the last turn an outcome."""
 
     reward_kinds = ("outcome", "process")
-
-    def reset(self, **row):
-        return None
-
-    def double(self, x: int) -> int:
-        """
-        Double a number.
-
-        Args:
-            x: The number.
-        """
-        return 2 * x
 
     def _score(self, turns):
         from acpo_trl.envs import TurnScore
@@ -53,16 +41,6 @@ def run(tmp_path, **options):
     trainer = scripted_trainer(tmp_path, SCRIPT, **options)
     trainer.train()
     return trainer, trainer.batches[0], trainer.state.log_history[0]
-
-
-def double(x: int) -> int:
-    """
-    Double a number.
-
-    Args:
-        x: The number.
-    """
-    return 2 * x
 
 
 def test_function_for_turns_gets_the_turns_and_trl_the_sum(tmp_path):

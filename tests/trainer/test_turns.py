@@ -2,19 +2,9 @@
 
 import pytest
 import torch
-from scripted import Scripted, call, scripted_trainer
+from scripted import Scripted, call, double, scripted_trainer
 
 from acpo_trl.rollouts.check import RolloutError
-
-
-def double(x: int) -> int:
-    """
-    Double a number.
-
-    Args:
-        x: The number.
-    """
-    return 2 * x
 
 
 def broken(x: int) -> int:
