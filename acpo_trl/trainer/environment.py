@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..rewards.declare import KINDS, Declaration
+from ..rollouts.running import describe
 from ..rollouts.view import TurnView
 from .recording import RecordedRollout
-from .scores import shown
 
 logger = logging.getLogger(__name__)
 
@@ -116,7 +116,7 @@ def _of_environment(recorded: RecordedRollout, index: int, environment: Any) -> 
             raise
         except BaseException as error:
             logger.warning(
-                "environment of completion %d failed on judging its turns, unscored: %s", index, shown(error)
+                "environment of completion %d failed on judging its turns, unscored: %s", index, describe(error)
             )
             recorded.stop_reasons[index] = "error"
             return nothing, nothing

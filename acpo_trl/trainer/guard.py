@@ -10,8 +10,9 @@ from torch import nn
 from trl.trainer.grpo_trainer import get_callable_name, is_async_callable
 
 from ..rewards.declare import KINDS, JudgeError, declaration_of
+from ..rollouts.running import describe
 from ..rollouts.view import TurnView
-from .scores import MAX_SHOWN, RewardResultError, Scores, check_scores, check_turn_scores, shown
+from .scores import MAX_SHOWN, RewardResultError, Scores, check_scores, check_turn_scores
 
 logger = logging.getLogger(__name__)
 
@@ -81,7 +82,7 @@ class GuardedReward:
             scores, evidence = await self._score_one_by_one(batch, size)
             if self._stops_at(error):
                 raise RuntimeError(
-                    f"reward function {self.__name__!r} raised {shown(error)} for {size} completions together, for "
+                    f"reward function {self.__name__!r} raised {describe(error)} for {size} completions together, for "
                     "none of them alone."
                 ) from error
         for column, values in evidence.items():
@@ -141,7 +142,7 @@ class GuardedReward:
                 if self._stops_at(error):
                     raise self._error(error, row, batch) from error
                 failures_in_a_row = failures_in_a_row + 1 if isinstance(error, JUDGE_ERRORS) else 0
-                logged = {f"{self.__name__}_error": [shown(error)]}
+                logged = {f"{self.__name__}_error": [describe(error)]}
             for column, (value,) in logged.items():
                 evidence[column][row] = value
         self._warn(evidence.get(f"{self.__name__}_error", []))
@@ -164,7 +165,7 @@ class GuardedReward:
     def _error(self, error: BaseException, row: int, batch: Batch) -> RuntimeError:
         completion = repr(batch["completions"][row])
         return RuntimeError(
-            f"reward function {self.__name__!r} raised {shown(error)}, first for completion {row}: "
+            f"reward function {self.__name__!r} raised {describe(error)}, first for completion {row}: "
             f"{completion[:MAX_SHOWN]}{'...' * (len(completion) > MAX_SHOWN)}; return None where it cannot tell, raise "
             "JudgeError where its judge failed, or set on_reward_error='none' to leave such completions unscored."
         )

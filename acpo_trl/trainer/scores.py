@@ -68,13 +68,5 @@ def check_turn_scores(result: Any, num_turns: Sequence[int], name: str) -> list[
     return scores
 
 
-def shown(error: BaseException) -> str:
-    """Type and text of an error, whatever its text does."""
-    try:
-        return f"{type(error).__name__}: {error}"
-    except Exception:
-        return f"{type(error).__name__} (its text cannot be had)"
-
-
 def _short(value: Any) -> str:
     return f"the {type(value).__name__} {repr(value)[:MAX_SHOWN]}"
