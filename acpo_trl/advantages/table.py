@@ -1,11 +1,27 @@
 """Rewards of turns as a table, and their statistics within a group."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 EPSILON = 1e-4  # as in TRL: a group without spread gets 0, not infinity
+
+
+class TokenTable(NamedTuple):
+    """The tokens of N completions, for estimators that look at each one, over all processes."""
+
+    turn_ids: Tensor
+    """(N, T), which turn a token belongs to; -1 for tokens that the policy did not produce."""
+    ids: Tensor
+    """(N, T)."""
+    entropies: Tensor
+    """(N, T) in nats, of the policy, without gradient."""
+    initial_entropy: float
+    """Mean entropy over the tokens of the first generation batch of the run."""
+    values: Tensor | None = None
+    """(N, T), what the critic expects from the state before each token."""
 
 
 class TurnRewards(NamedTuple):
@@ -21,6 +37,23 @@ class TurnRewards(NamedTuple):
     """(N, K) int64: turns of a group with equal keys start from the same state."""
     action_keys: Tensor | None = None
     """(N, K) int64: turns with equal keys are the same action."""
+    num_tokens: Tensor | None = None
+    """(N, K), how many tokens the policy produced in a turn."""
+    is_valid: Tensor | None = None
+    """(N, K) bool: the turn's action could be read and carried out."""
+    is_truncated: Tensor | None = None
+    """(N,) bool: a limit ended the completion, not the policy."""
+    observations: Sequence[Sequence[str]] | None = None
+    """What was shown before each turn, for N completions."""
+    beliefs: Tensor | None = None
+    """(N, K) in nats, mean log-probability of the gold answer's tokens if it were given in place of the turn."""
+    state_values: Tensor | None = None
+    """(N, K), what the critic expects from the state that a turn starts from."""
+    end_values: Tensor | None = None
+    """(N,), what it expects from the state behind the last turn."""
+    contributions: Tensor | None = None
+    """(N, K), what the progress estimator says a turn contributed."""
+    tokens: TokenTable | None = None
 
     @property
     def exists(self) -> Tensor:
