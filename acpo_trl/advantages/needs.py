@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from torch import Tensor
 
 Estimate = Tensor | tuple[Tensor, Tensor]
-"""Advantages, (N, K) or (N, T) of an estimator that needs `tokens`; and, of one with a critic, what it should have said:
+"""Advantages, (N, K) or (N, T) of an estimator that needs `tokens`; and, with a critic, what it should have said:
 returns in the shape of the values, or (N,) rewards that contributions have to add up to."""
 
 NEEDS = {
