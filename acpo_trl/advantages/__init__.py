@@ -7,11 +7,12 @@ from .kevin import kevin
 from .kinds import KIND_ESTIMATORS, combine, gdpo, mixed
 from .milestone import milestone
 from .mt_grpo import mt_grpo
+from .needs import NEEDS, needs
 from .outcome import outcome
 from .process import discounted, local, process
 from .salt import salt
 from .state import similar_keys
-from .table import TurnRewards, standardize, sum_scored
+from .table import TokenTable, TurnRewards, standardize, sum_scored
 from .turn_rtg import turn_rtg
 
 TURN_ESTIMATORS = {
@@ -31,7 +32,9 @@ TURN_ESTIMATORS = {
 
 __all__ = [
     "KIND_ESTIMATORS",
+    "NEEDS",
     "TURN_ESTIMATORS",
+    "TokenTable",
     "TurnRewards",
     "combine",
     "discounted",
@@ -44,6 +47,7 @@ __all__ = [
     "milestone",
     "mixed",
     "mt_grpo",
+    "needs",
     "outcome",
     "partial_credit",
     "process",

@@ -1,31 +1,21 @@
 """What a configuration chooses, looked up and checked before anything is loaded."""
 
-import inspect
 import logging
 import math
-from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Any
 
-import torch
-from torch import Tensor
 from trl import GRPOConfig
 
-from ..advantages import KIND_ESTIMATORS, TURN_ESTIMATORS, TurnRewards, combine, gdpo, mixed
 from ..credit import CREDIT_RULES, Gate
 from ..resolve import resolve
 from .guard import ON_REWARD_ERROR
-from .inputs import check_turn_advantages
+from .turn_choices import check_turn_choices
 
 logger = logging.getLogger(__name__)
-
-TurnAdvantages = Callable[[Mapping[str, TurnRewards], Mapping[str, float]], tuple[Tensor, dict[str, float]]]
 
 CLIP_LOSSES = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo")
 # Linear in log pi: their gradient has no term for a credit that moves with the policy.
 LOG_PROB_LOSSES = ("cispo", "vespo")
 RATIOS = ("token", "gspo", "gspo_token", "gspo_token_turn")
-KIND_TREATMENTS = ("separate", "mixed", "gdpo")
 CREDIT_NORMALIZATIONS = ("none", "sign")
 SAPO_TEMPERATURES = ("sapo_temperature_pos", "sapo_temperature_neg")
 
@@ -58,59 +48,6 @@ def ratio_of(args: GRPOConfig) -> str:
             "value, or credit_rule='uniform' without turn_estimator."
         )
     return args.ratio
-
-
-def turn_advantages_of(args: GRPOConfig) -> TurnAdvantages | None:
-    """What makes advantages of turns from rewards by kind, `(tables, weights) -> (advantages, shares)`; None: nothing.
-
-    Raises:
-        ValueError: an unknown name, options that an estimator does not take, or choices that do not fit together.
-    """
-    if args.kinds not in KIND_TREATMENTS:
-        raise ValueError(f"kinds {args.kinds!r}: no such treatment; expected one of {list(KIND_TREATMENTS)}.")
-    if args.turn_estimator is None or args.kinds == "gdpo":
-        for name in ("turn_estimator", "turn_estimator_options", "kind_estimators"):
-            if getattr(args, name):
-                raise ValueError(
-                    f"{name} {getattr(args, name)!r}: nothing would use it without a turn_estimator, or "
-                    "with kinds 'gdpo'; leave it out or change these."
-                )
-        if args.kinds == "mixed":
-            raise ValueError("kinds 'mixed': there is no turn_estimator for the sum; set one.")
-        return gdpo if args.kinds == "gdpo" else None
-    estimator = estimator_of(args.turn_estimator, args.turn_estimator_options, "turn_estimator")
-    if args.kinds == "mixed":
-        if args.kind_estimators:
-            raise ValueError("kind_estimators with kinds 'mixed': rewards are summed first; leave one of them out.")
-        return partial(mixed, estimator=estimator)
-    estimators = {**KIND_ESTIMATORS, "outcome": estimator}
-    for kind, choice in (args.kind_estimators or {}).items():
-        if kind not in estimators or kind == "outcome":
-            raise ValueError(f"kind_estimators has {kind!r}: expected some of ['process', 'cost', 'format'].")
-        options = dict(choice) if isinstance(choice, dict) else {"name": choice}
-        estimators[kind] = estimator_of(options.pop("name", None), options, f"kind_estimators of {kind}")
-    return partial(combine, estimators=estimators)
-
-
-def estimator_of(name: str, options: dict[str, Any] | None, option: str) -> Callable[..., Tensor]:
-    """The named turn estimator with its options bound; raises ValueError if there is none, or it does not take them."""
-    estimator: Callable[..., Tensor] = resolve(name, TURN_ESTIMATORS, option)
-    if not callable(estimator):
-        raise ValueError(f"{option} {name!r}: is no function; expected (turns, **options) -> advantages.")
-    if options is not None and not isinstance(options, dict):
-        raise ValueError(f"options of {option} {options!r}: are no mapping; expected such as {{'gamma': 0.95}}.")
-    bound = partial(estimator, **(options or {}))
-    keys = torch.tensor([[1, 2], [1, -1]])
-    trial = TurnRewards(torch.tensor([[0.0, 1.0], [0.5, torch.nan]]), torch.tensor([2, 1]), 2, keys, keys)
-    try:
-        check_turn_advantages(bound(trial), trial, name)
-    except Exception as error:
-        raise ValueError(
-            f"{option} {name!r} with options {options or {}!r}: fails on a table of two completions "
-            f"({type(error).__name__}: {error}); expected options of {inspect.signature(estimator)} and finite "
-            "advantages, one for each completion and turn."
-        ) from error
-    return bound
 
 
 def gate_of(args: GRPOConfig) -> Gate:
@@ -147,7 +84,7 @@ def check_credit(args: GRPOConfig) -> None:
             f"credit_normalization {args.credit_normalization!r}: no such normalization; expected one of "
             f"{list(CREDIT_NORMALIZATIONS)}."
         )
-    turn_advantages_of(args)
+    check_turn_choices(args)
     if not all(isinstance(weight, int | float) and math.isfinite(weight) for weight in args.reward_weights or ()):
         raise ValueError(f"reward_weights {args.reward_weights!r}: rewards would be lost; expected finite numbers.")
     if ratio_of(args) == "gspo_token" and args.ratio is None:

@@ -7,8 +7,11 @@ from typing import Any
 from trl import GRPOConfig
 
 from ..advantages import TURN_ESTIMATORS
-from .choices import CREDIT_NORMALIZATIONS, KIND_TREATMENTS, RATIOS, check_credit
+from .choices import CREDIT_NORMALIZATIONS, RATIOS, check_credit
 from .guard import ON_REWARD_ERROR
+from .turn_choices import KIND_TREATMENTS
+
+OWN_DICT_FIELDS = ("turn_estimator_options", "kind_estimators", "critic_options", "belief_options")
 
 
 @dataclass
@@ -44,13 +47,20 @@ class ACPOConfig(GRPOConfig):
             first, for comparison) or `"gdpo"` (each standardized in its group, summed, standardized over the batch).
         kind_estimators (`dict`, *optional*):
             Turn estimators of the kinds `process`, `cost` and `format`: a name, or a mapping with `name` and options.
+        critic_options (`dict`, *optional*):
+            Of the critic that some turn estimators learn from: `learning_rate`, `model` (name or folder of a model of
+            its own, by default a head on the policy's hidden states), `detach`, `coefficient`, `clip`,
+            `max_grad_norm` (docs/concepts/critics.md).
+        belief_options (`dict`, *optional*):
+            Of the belief in the gold answer that the turn estimator `igpo` asks for: `column` of the dataset (by
+            default `answer`), and `prefix`, what stands before the answer.
         on_reward_error (`str`, *optional*, defaults to `"raise"`):
             What an exception in a reward function does: `"raise"` stops the run, `"none"` leaves the completions that
             cause it unscored. Where the judge failed (`JudgeError`, `ConnectionError`, `TimeoutError`), completions are
             unscored either way.
     """
 
-    _VALID_DICT_FIELDS = [*GRPOConfig._VALID_DICT_FIELDS, "turn_estimator_options", "kind_estimators"]  # noqa: RUF012  TRL's attribute
+    _VALID_DICT_FIELDS = [*GRPOConfig._VALID_DICT_FIELDS, *OWN_DICT_FIELDS]  # noqa: RUF012  TRL's attribute
 
     credit_rule: str = field(
         default="acpo",
@@ -101,6 +111,14 @@ class ACPOConfig(GRPOConfig):
         metadata={
             "help": "Turn estimators of process, cost and format as a JSON object: a name or a mapping for each."
         },
+    )
+    critic_options: dict[str, Any] | str | None = field(
+        default=None,
+        metadata={"help": "Of the critic that some turn estimators learn from, as a JSON object."},
+    )
+    belief_options: dict[str, Any] | str | None = field(
+        default=None,
+        metadata={"help": "Of the belief in the gold answer that the turn estimator igpo asks for, as a JSON object."},
     )
     on_reward_error: str = field(
         default="raise",

@@ -1,6 +1,6 @@
 """What goes into the trainer and into its loss, checked where a mistake is cheap."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any
 
 from torch import Tensor
@@ -8,6 +8,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from trl import GRPOConfig
 
 from ..advantages import TurnRewards
+
+NONE: Set[str] = frozenset()
 
 
 class CreditedInputs(dict[str, Any]):
@@ -90,21 +92,25 @@ def check_rewards(rewards: Tensor, names: Sequence[str]) -> None:
         )
 
 
-def check_turn_advantages(advantages: Any, turns: TurnRewards, estimator: str | None) -> None:
-    """Raise ValueError unless there is one finite advantage for each turn."""
+def check_turn_advantages(advantages: Any, turns: TurnRewards, estimator: str | None, needs: Set[str] = NONE) -> None:
+    """Raise ValueError unless there is one finite advantage for each turn or, from one that needs `tokens`, token."""
+    is_of_tokens = turns.tokens is not None and "tokens" in needs
+    exists = turns.tokens.turn_ids >= 0 if turns.tokens is not None and is_of_tokens else turns.exists
+    what = "token" if is_of_tokens else "turn"
     shape = tuple(getattr(advantages, "shape", ()))
-    if shape != turns.values.shape:
+    if shape != exists.shape:
         given = f"advantages of shape {shape}" if shape else repr(advantages)[:200]
         raise ValueError(
-            f"turn_estimator {estimator!r} gave {given}; expected the shape {tuple(turns.values.shape)}, one advantage "
-            "for each completion and turn."
+            f"turn_estimator {estimator!r} gave {given}; expected the shape {tuple(exists.shape)}, one advantage for "
+            f"each completion and {what}."
         )
-    broken = (~advantages.isfinite() & turns.exists).nonzero()
+    broken = (~advantages.isfinite() & exists).nonzero()
     if len(broken):
-        row, turn = broken[0].tolist()
+        row, place = broken[0].tolist()
         raise ValueError(
-            f"turn_estimator {estimator!r} gave {advantages[row, turn].item()} for turn {turn} of completion {row}: it "
-            "would destroy the model; expected finite numbers, 0 where a turn is unscored (NaN in turns.values)."
+            f"turn_estimator {estimator!r} gave {advantages[row, place].item()} for {what} {place} of completion "
+            f"{row}: it would destroy the model; "
+            "expected finite numbers, 0 where a turn is unscored (NaN in turns.values)."
         )
 
 

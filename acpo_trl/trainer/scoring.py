@@ -9,18 +9,19 @@ from torch import Tensor
 from ..advantages import TurnRewards
 from ..rewards.declare import declaration_of
 from ..turns import spread_turns
-from .choices import TurnAdvantages
 from .completions import align_extra_columns, keep_extra_columns
 from .environment import EnvironmentReward, judge_turns
+from .findings import find_out, teach
 from .guard import GuardedReward, guard
 from .inputs import check_rewards, check_turn_advantages
 from .keys import turn_keys
 from .kinds import RewardTable, kind_metrics
-from .recording import RecordedRollouts
-from .turn_metrics import turn_metrics
+from .learning import LearnedCritic
+from .turn_choices import TurnCredit
+from .turn_metrics import is_valid, turn_metrics
 
 
-class ScoredTurns(RecordedRollouts):
+class ScoredTurns(LearnedCritic):
     """GRPOTrainer that keeps rewards apart by kind and turn, and can give each turn an advantage of its own."""
 
     reward_funcs: list[Any]
@@ -28,7 +29,7 @@ class ScoredTurns(RecordedRollouts):
     """What the reward functions said about the last generation batch, over all processes."""
     state_keys: list[list[Any]]
     """Of each local completion of the last generation batch and each of its turns; None where it has no name."""
-    turn_advantages: TurnAdvantages | None = None
+    turn_credit: TurnCredit | None = None
     """Advantages of turns from rewards by kind; None: TRL's advantages of whole completions."""
 
     def _guard_rewards(self, on_error: str, use_declared_weights: bool) -> None:
@@ -72,42 +73,62 @@ class ScoredTurns(RecordedRollouts):
         self._log(kind_metrics(self.reward_table, self._group_size))
         if self.tools or self.rollout_func is not None:
             self._log(turn_metrics(self.recorded, self._judged))
-        if self.turn_advantages is not None:
-            batch["advantages"] = spread_turns(self._advantages_of_turns(self.turn_advantages), batch["turn_ids"])
+        if self.turn_credit is not None:
+            batch["advantages"] = self._credit_turns(batch, self.turn_credit)
         return batch
 
     @property
     def _group_size(self) -> int:
         return self.num_generations if self.model.training else self.num_generations_eval
 
-    def _advantages_of_turns(self, turn_advantages: TurnAdvantages) -> Tensor:
-        """(B, K) of this process, from the rewards of all."""
-        num_local = len(self.recorded.rows)
-        turns = self._turns()
+    def _credit_turns(self, batch: dict[str, Any], credit_of: TurnCredit) -> Tensor:
+        """(B, T) advantages of this process, from the rewards of all."""
+        turns, local = self._turns(), self._local_rows
+        turns = find_out(self, turns, batch, credit_of.needs)
         scores = {
             index: self._gather(function.turn_scores, turns.values.size(1), torch.nan, torch.float32)
             for index, function in enumerate(self.reward_funcs)
             if declaration_of(function).level == "turn"
         }
         tables = self.reward_table.by_turn(scores, turns)
-        advantages, shares = turn_advantages(tables, self.reward_table.weights_by_kind())
-        check_turn_advantages(advantages, turns, self.args.turn_estimator)
-        self._log({f"turns/advantage_share/{kind}": share for kind, share in shares.items()})
-        start = self.accelerator.process_index * num_local
-        return advantages[start : start + num_local]
+        credit = credit_of.combine(tables, self.reward_table.weights_by_kind())
+        check_turn_advantages(credit.advantages, turns, self.args.turn_estimator, credit_of.needs)
+        self._log({f"turns/advantage_share/{kind}": share for kind, share in credit.shares.items()})
+        teach(self, turns, batch, credit.targets)
+        if "tokens" in credit_of.needs:
+            return credit.advantages[local, : batch["turn_ids"].size(1)]
+        return spread_turns(credit.advantages[local], batch["turn_ids"])
+
+    @property
+    def _local_rows(self) -> slice:
+        """Which rows of a table over all processes are this one's."""
+        start = self.accelerator.process_index * len(self.recorded.rows)
+        return slice(start, start + len(self.recorded.rows))
 
     def _turns(self) -> TurnRewards:
-        """All about the turns of all processes but their rewards."""
+        """What is known of the turns of all processes without asking anybody, but their rewards."""
         counts = torch.tensor(self.recorded.num_turns, device=self.accelerator.device)
         num_turns = self.accelerator.gather(counts)
         width = max(int(num_turns.max()), 1)
         states, actions = turn_keys(self.recorded.rows, self.recorded.num_turns, self.state_keys)
+        sizes = [[turn.span[1] - turn.span[0] for turn in views] for views in self.recorded.views]
+        valid = [
+            [is_valid(turn, judged) for turn, judged in zip(*row, strict=True)]
+            for row in zip(self.recorded.views, self._judged, strict=True)
+        ]
+        is_cut = [
+            is_truncated or reason in ("tokens", "turns")
+            for is_truncated, reason in zip(self.recorded.is_truncated, self.recorded.stop_reasons, strict=True)
+        ]
         return TurnRewards(
             torch.full((len(num_turns), width), torch.nan, device=counts.device),
             num_turns,
             self._group_size,
             self._gather(states, width, -1, torch.long),
             self._gather(actions, width, -1, torch.long),
+            num_tokens=self._gather(sizes, width, 0, torch.long),
+            is_valid=self._gather(valid, width, False, torch.bool),
+            is_truncated=self.accelerator.gather(torch.tensor(is_cut, device=counts.device)),
         )
 
     def _gather(self, rows: Sequence[Sequence[Any]], width: int, missing: float, dtype: torch.dtype) -> Tensor:

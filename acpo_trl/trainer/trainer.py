@@ -17,7 +17,7 @@ from ..ratio import gspo_token_old_log_probs
 from ..resolve import resolve
 from ..turns import turn_ids_of
 from .card import annotate_card
-from .choices import gate_of, is_uniform, ratio_of, turn_advantages_of
+from .choices import gate_of, is_uniform, ratio_of
 from .completions import forget_rows, number_rows, write_used
 from .config import ACPOConfig, with_credit_defaults
 from .environment import environment_rewards, with_environment
@@ -25,6 +25,7 @@ from .inputs import CreditedInputs, check_dataset, check_enough_prompts, check_m
 from .metrics import credit_metrics
 from .scoring import ScoredTurns
 from .template_check import warn_of_template
+from .turn_choices import turn_credit_of
 
 logger = logging.getLogger(__name__)
 
@@ -93,7 +94,7 @@ class ACPOTrainer(ScoredTurns):
             args = ACPOConfig(f"{name.split('/')[-1]}-ACPO")
         args = with_credit_defaults(args)
         self.credit_rule = resolve(args.credit_rule, CREDIT_RULES, "credit_rule")
-        self.turn_advantages = turn_advantages_of(args)
+        self.turn_credit = turn_credit_of(args)
         self._gate = gate_of(args)
         self._crediting: tuple[CreditedInputs, ModeReading] | None = None
         self._num_generated = 0
@@ -120,6 +121,7 @@ class ACPOTrainer(ScoredTurns):
             environment_factory=environment_factory,
         )
         check_model(self.model, self._tokenizer)
+        self._build_critic()
         self._guard_rewards(args.on_reward_error, use_declared_weights)
         warn_of_template(self)
         self.ratio = ratio_of(args)

@@ -10,6 +10,7 @@ from typing import Any
 from accelerate.utils import gather_object
 
 from ..rollouts.episode import STOP_REASONS
+from ..rollouts.view import TurnView
 from .environment import Judged
 from .recording import RecordedRollout
 
@@ -30,8 +31,7 @@ def turn_metrics(recorded: RecordedRollout, judged: Sequence[Sequence[Judged]]) 
         "num_turns": recorded.num_turns,
         "tokens": [turn.span[1] - turn.span[0] for turn in turns],
         "invalid": [
-            "<tool_call>" in turn.text or (rewards.get("format") or 0) < 0
-            for turn, rewards in zip(turns, chain.from_iterable(judged), strict=True)
+            not is_valid(turn, rewards) for turn, rewards in zip(turns, chain.from_iterable(judged), strict=True)
         ],
         "calls": [sum(len(turn.tool_calls) for turn in views) for views in recorded.views],
         "tools": [call.get("name") for call in calls],
@@ -59,6 +59,11 @@ def turn_metrics(recorded: RecordedRollout, judged: Sequence[Sequence[Judged]]) 
     if of["stop"]:
         metrics |= {f"turns/stop/{reason}": of["stop"].count(reason) / len(of["stop"]) for reason in STOP_REASONS}
     return metrics
+
+
+def is_valid(turn: TurnView, rewards: Judged) -> bool:
+    """Whether a turn has neither a tool call that could not be read nor a format error."""
+    return "<tool_call>" not in turn.text and (rewards.get("format") or 0) >= 0
 
 
 def entropy(values: Sequence[Any]) -> float:

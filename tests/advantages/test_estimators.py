@@ -79,7 +79,7 @@ def test_four_kinds_are_combined_with_their_weights_and_a_format_error_stays_on_
         "cost": table([[-1, -1], [-1, -1, -1], [-1.0]]),
         "format": table([[0, 0], [0, -1, 0], [0.0]]),
     }
-    advantages, shares = combine(tables, {"outcome": 1.0, "process": 0.5, "cost": 0.05, "format": 0.1})
+    advantages, shares, _ = combine(tables, {"outcome": 1.0, "process": 0.5, "cost": 0.05, "format": 0.1})
     expected = [[1.401714, 0.1727, 0.0], [-1.025264, -1.094539, -1.609046], [0.222695, 0.0, 0.0]]
     assert advantages.tolist() == close(expected, abs=1e-5)
     assert sum(shares.values()) == pytest.approx(1.0)

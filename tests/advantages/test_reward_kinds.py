@@ -22,7 +22,7 @@ def test_a_format_error_blames_no_other_turn_unless_kinds_are_mixed():
 
 def test_mixed_kinds_are_the_usual_summed_reward():
     tables = {"outcome": table([[None, 1.0], [0.0]]), "cost": table([[-1.0, -1.0], [None]])}
-    advantages, shares = mixed(tables, {"outcome": 1.0, "cost": 0.25}, outcome)
+    advantages, shares, _ = mixed(tables, {"outcome": 1.0, "cost": 0.25}, outcome)
     assert advantages.tolist() == outcome(table([[0.0, 0.5], [0.0]])).tolist()
     assert shares == {}
 
@@ -54,6 +54,6 @@ def test_gdpo_gives_unscored_rows_and_missing_turns_nothing():
 
 def test_estimator_of_a_kind_can_be_chosen():
     tables = {"outcome": table([[None, 1.0], [0.0]]), "cost": table([[-1.0, 0.0], [-0.5]])}
-    advantages, _ = combine(tables, {"outcome": 1.0, "cost": 0.5}, {**KIND_ESTIMATORS, "cost": process})
+    advantages, *_ = combine(tables, {"outcome": 1.0, "cost": 0.5}, {**KIND_ESTIMATORS, "cost": process})
     expected = outcome(tables["outcome"]) + 0.5 * process(tables["cost"])
     assert torch.equal(advantages, expected)

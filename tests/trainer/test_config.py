@@ -31,6 +31,8 @@ def test_every_own_field_has_help():
         "turn_estimator_options",
         "kinds",
         "kind_estimators",
+        "critic_options",
+        "belief_options",
     }
     assert all(f.metadata["help"] for f in dataclasses.fields(ACPOConfig) if f.name in own)
 

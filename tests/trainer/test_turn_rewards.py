@@ -4,10 +4,12 @@ import pytest
 import torch
 from scripted import Doubler, call, double, scripted_trainer
 
+from acpo_trl.advantages.kinds import Credit
 from acpo_trl.rewards import reward
 from acpo_trl.rollouts import TurnView
 from acpo_trl.trainer.environment import judge_turns
 from acpo_trl.trainer.recording import RecordedRollout
+from acpo_trl.trainer.turn_choices import TurnCredit
 
 SCRIPT = [[call("double", x=21), "I know: 42"], [call("double", x=4)], ["It is 8"]]  # rows of 3 turns and of 1
 
@@ -211,7 +213,7 @@ def test_advantages_that_would_destroy_the_model_stop_the_run(tmp_path):
         return turns.values if turns.values.size(1) > 2 else torch.zeros_like(turns.values)
 
     trainer = scripted_trainer(tmp_path, SCRIPT, tools=[double], turn_estimator="outcome")
-    trainer.turn_advantages = lambda tables, weights: (forgetful(tables["outcome"]), {})
+    trainer.turn_credit = TurnCredit(lambda tables, weights: Credit(forgetful(tables["outcome"]), {}), frozenset())
     with pytest.raises(
         ValueError, match="turn_estimator 'outcome' gave nan for turn 0 of completion 0: it would destroy"
     ):
