@@ -1,5 +1,6 @@
 """Turn-level credit: which turn gets how much."""
 
+from .gae import step_ppo, turn_ppo
 from .gigpo import gigpo
 from .gtpo_turn import gtpo_turn, partial_credit
 from .hgpo import hgpo
@@ -13,6 +14,7 @@ from .process import discounted, local, process
 from .salt import salt
 from .state import similar_keys
 from .table import TokenTable, TurnRewards, standardize, sum_scored
+from .token_gae import bilevel_gae, ppo
 from .turn_rtg import turn_rtg
 
 TURN_ESTIMATORS = {
@@ -28,6 +30,10 @@ TURN_ESTIMATORS = {
     "gigpo": gigpo,
     "hgpo": hgpo,
     "salt": salt,
+    "turn_ppo": turn_ppo,
+    "step_ppo": step_ppo,
+    "ppo": ppo,
+    "bilevel_gae": bilevel_gae,
 }
 
 __all__ = [
@@ -36,6 +42,7 @@ __all__ = [
     "TURN_ESTIMATORS",
     "TokenTable",
     "TurnRewards",
+    "bilevel_gae",
     "combine",
     "discounted",
     "gdpo",
@@ -50,10 +57,13 @@ __all__ = [
     "needs",
     "outcome",
     "partial_credit",
+    "ppo",
     "process",
     "salt",
     "similar_keys",
     "standardize",
+    "step_ppo",
     "sum_scored",
+    "turn_ppo",
     "turn_rtg",
 ]
