@@ -71,12 +71,18 @@ def test_a_row_without_action_tokens_has_ratio_one():
     assert got.tolist() == log_probs.tolist()
 
 
-def test_turns_have_ratios_of_their_own():
+@pytest.mark.parametrize(
+    ("reduction", "expected"),
+    [
+        ("mean", [1.023608, 1.023608, 1.0, 1.023608, 1.221403, 1.221403]),
+        ("sum", [1.072508, 1.072508, 1.0, 1.072508, 1.491825, 1.491825]),
+    ],
+)
+def test_turns_have_ratios_of_their_own(reduction, expected):
     log_ratio = torch.tensor([[0.1, -0.05, 9.0, 0.02, 0.3, 0.1]], dtype=torch.float64)
     turn_ids = torch.tensor([[0, 0, -1, 0, 2, 2]])  # turn 1 has no token
     log_probs = torch.full_like(log_ratio, -1.0)
-    ratio = torch.exp(log_probs - gspo_token_old_log_probs(log_probs, log_probs - log_ratio, turn_ids))
-    expected = [1.023608, 1.023608, 1.0, 1.023608, 1.221403, 1.221403]
+    ratio = torch.exp(log_probs - gspo_token_old_log_probs(log_probs, log_probs - log_ratio, turn_ids, reduction))
     assert ratio[0].tolist() == pytest.approx(expected, abs=1e-6)
 
 
@@ -87,3 +93,74 @@ def test_a_clipped_turn_stops_no_other_turn():
     advantages = torch.tensor([[0.8, 0.8, 0.0, 0.4, 0.4]], dtype=torch.float64)
     clip_loss(log_probs, gspo_token_old_log_probs(log_probs, old, turn_ids), advantages, mask, 3e-4, 4e-4).backward()
     assert log_probs.grad[0].tolist() == pytest.approx([0.0, 0.0, 0.0, -0.1, -0.1], abs=1e-9)
+
+
+SEGMENT_LOG_PROBS = [[-1.0, -2.0, -0.5, -0.4, -0.9, -0.2], [-0.7, -0.3, -1.1, -0.6, -0.8, -1.3]]
+SEGMENT_LOG_RATIOS = [[0.1, -0.05, 9.0, 0.02, 0.3, 0.1], [-0.2, 0.05, 0.1, 9.0, 0.3, 0.1]]
+SEGMENT_IDS = torch.tensor([[0, 0, -1, 0, 2, 2], [0, 0, 0, -1, 1, 1]])  # turn 1 of the first row has no token
+TURN_ADVANTAGES = [(0, 0, 0.8), (0, 2, 0.5), (1, 0, -0.4), (1, 1, -1.2)]
+TOKEN_ADVANTAGES = [[0.8, 0.8, 0.0, 0.8, 0.5, 0.5], [-0.4, -0.4, -0.4, 0.0, -1.2, -1.2]]
+
+
+def clipped_terms(ratio, advantages):
+    return torch.minimum(ratio * advantages, ratio.clamp(0.8, 1.2) * advantages)
+
+
+def token_terms(reduction, over):
+    """Value and gradient of the clipped token terms, added up or averaged over each turn, added up over turns."""
+    log_probs = torch.tensor(SEGMENT_LOG_PROBS, dtype=torch.float64, requires_grad=True)
+    old = log_probs.detach() - torch.tensor(SEGMENT_LOG_RATIOS, dtype=torch.float64)
+    advantages = torch.tensor(TOKEN_ADVANTAGES, dtype=torch.float64)
+    terms = clipped_terms(
+        torch.exp(log_probs - gspo_token_old_log_probs(log_probs, old, SEGMENT_IDS, reduction)), advantages
+    )
+    value = sum(over(terms[row, SEGMENT_IDS[row] == turn]) for row, turn, _ in TURN_ADVANTAGES)
+    value.backward()
+    return value.item(), log_probs.grad
+
+
+def turn_terms(over, divide):
+    """Value and gradient of the sum over turns of their clipped terms, with the ratio exp(over(log-ratios))."""
+    log_probs = torch.tensor(SEGMENT_LOG_PROBS, dtype=torch.float64, requires_grad=True)
+    log_ratio = log_probs - (log_probs.detach() - torch.tensor(SEGMENT_LOG_RATIOS, dtype=torch.float64))
+    value = 0.0
+    for row, turn, advantage in TURN_ADVANTAGES:
+        of_turn = log_ratio[row, SEGMENT_IDS[row] == turn]
+        value += clipped_terms(torch.exp(over(of_turn)), advantage) / (len(of_turn) if divide else 1)
+    value.backward()
+    return value.item(), log_probs.grad
+
+
+def test_token_terms_added_up_have_the_gradient_of_the_exact_turn_ratio():
+    _, gradient = token_terms("sum", torch.sum)
+    _, expected = turn_terms(torch.sum, divide=False)
+    # a rise of an advantage above 0 is clipped, of one below 0 it is not
+    assert (expected != 0).tolist() == [[True, True, False, True, False, False], [True, True, True, False, True, True]]
+    assert_close(gradient, expected, rtol=0, atol=1e-12)
+
+
+def test_token_terms_averaged_over_the_turn_have_the_value_of_the_exact_ratio_and_its_gradient_by_length():
+    value, gradient = token_terms("sum", torch.mean)
+    assert value == pytest.approx(turn_terms(torch.sum, divide=False)[0], abs=1e-12)
+    assert_close(gradient, turn_terms(torch.sum, divide=True)[1], rtol=0, atol=1e-12)
+
+
+def test_token_terms_averaged_over_the_turn_are_the_mean_ratio_in_value_and_gradient():
+    value, gradient = token_terms("mean", torch.mean)
+    expected_value, expected = turn_terms(torch.mean, divide=False)
+    assert value == pytest.approx(expected_value, abs=1e-12)
+    assert_close(gradient, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("reduction", "is_clipped"), [("sum", True), ("mean", False)])
+def test_ratio_of_a_long_turn_leaves_the_gradient_finite(reduction, is_clipped):
+    log_probs = torch.full((1, 500), -0.5, requires_grad=True)
+    old = gspo_token_old_log_probs(log_probs, torch.full((1, 500), -0.6), torch.zeros(1, 500).long(), reduction)
+    clip_loss(log_probs, old, torch.ones(1, 500), torch.ones(1, 500), 0.2, 0.2).backward()
+    expected = 0.0 if is_clipped else -torch.tensor(0.1).exp().item() / 500
+    assert log_probs.grad[0].tolist() == pytest.approx([expected] * 500, rel=1e-4)
+
+
+def test_unknown_reduction_is_refused():
+    with pytest.raises(ValueError, match="reduction 'max': no such choice; expected 'mean' or 'sum'"):
+        gspo_token_old_log_probs(torch.zeros(1, 1), torch.zeros(1, 1), torch.zeros(1, 1).long(), "max")
