@@ -40,7 +40,8 @@ class LearnedCritic(RecordedRollouts):
                 "critic_options detach false with fp16: the loss is scaled for the policy's gradient, which the "
                 "critic's optimizer would not undo; set bf16, or detach true."
             )
-        critic = Critic(self._causal_lm, options.model, options.detach).to(self.accelerator.device)
+        with torch.random.fork_rng(devices=[]):  # what is sampled must not depend on there being a critic
+            critic = Critic(self._causal_lm, options.model, options.detach).to(self.accelerator.device)
         rate = options.learning_rate or (1e-3 if options.model is None else 1e-5)
         self.critic, self.critic_optimizer = critic, torch.optim.AdamW(critic.parameters(), lr=rate, weight_decay=0.0)
 
