@@ -60,7 +60,13 @@ TRAINER_ARGUMENTS = ("peft_config", "tools", "rollout_func", "environment_factor
 
 
 def build_trainer(
-    cls=ACPOTrainer, config_cls=ACPOConfig, model=None, reward_funcs=distinct_bytes, prompts=None, **settings
+    cls=ACPOTrainer,
+    config_cls=ACPOConfig,
+    model=None,
+    reward_funcs=distinct_bytes,
+    prompts=None,
+    columns=None,
+    **settings,
 ):
     """A trainer of `cls` on the tiny model; other keyword arguments go to its configuration."""
     trainer_arguments = {name: settings.pop(name) for name in TRAINER_ARGUMENTS if name in settings}
@@ -82,7 +88,7 @@ def build_trainer(
         model=qwen2() if model is None else model,
         reward_funcs=reward_funcs,
         args=config_cls(**{**defaults, **settings}),
-        train_dataset=Dataset.from_dict({"prompt": prompts}),
+        train_dataset=Dataset.from_dict({"prompt": prompts, **(columns or {})}),
         processing_class=byte_tokenizer(),
         **trainer_arguments,
     )

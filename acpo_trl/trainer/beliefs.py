@@ -6,10 +6,11 @@ from typing import Any
 import torch
 from accelerate.utils import gather_object
 from torch import Tensor
+from trl import GRPOConfig
 from trl.models.utils import disable_gradient_checkpointing
 from trl.trainer.utils import pad
 
-from .turn_choices import BeliefOptions
+from .turn_choices import BeliefOptions, options_of
 
 
 def gold_answers(rows: Sequence[dict[str, Any]], column: str) -> list[list[str]]:
@@ -29,6 +30,17 @@ def gold_answers(rows: Sequence[dict[str, Any]], column: str) -> list[list[str]]
             )
         answers.append([str(text) for text in texts])
     return answers
+
+
+def check_gold_column(args: GRPOConfig, dataset: Any) -> None:
+    """Raise ValueError for a dataset that lacks the column with the gold answers."""
+    column = options_of(args, "belief_options", BeliefOptions).column
+    columns = getattr(dataset, "column_names", None)
+    if isinstance(columns, list) and column not in columns:
+        raise ValueError(
+            f"belief_options column {column!r}: train_dataset has the columns {columns}, so the belief in the gold "
+            "answer cannot be asked; expected one of them; set belief_options={'column': ...}."
+        )
 
 
 @torch.no_grad()

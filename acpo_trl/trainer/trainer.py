@@ -16,6 +16,7 @@ from ..mode import ModeReading, watch_mode
 from ..ratio import gspo_token_old_log_probs
 from ..resolve import resolve
 from ..turns import turn_ids_of
+from .beliefs import check_gold_column
 from .card import annotate_card
 from .choices import gate_of, is_uniform, ratio_of
 from .completions import forget_rows, number_rows, write_used
@@ -100,6 +101,8 @@ class ACPOTrainer(ScoredTurns):
         self._num_generated = 0
         if train_dataset is not None:
             check_dataset(train_dataset, "train_dataset", needs_prompts=environment_factory is None)
+        if self.turn_credit is not None and "beliefs" in self.turn_credit.needs:
+            check_gold_column(args, train_dataset)
         if rollout_func is None:  # which may bring columns of its own
             check_reward_funcs(reward_funcs, train_dataset)
         use_declared_weights = args.reward_weights is None
