@@ -87,7 +87,7 @@ def test_without_a_gold_answer_a_belief_is_unknown(tmp_path, gold):
 
 
 def test_an_answer_that_is_no_text_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="column 'answer' of row 0 .*'a'.*expected a text, a number"):
+    with pytest.raises(ValueError, match=r"column 'answer' of row 0 .*'a'.*expected a text, a number"):
         believing_trainer(tmp_path, {"a": 1})
 
 
