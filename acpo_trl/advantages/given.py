@@ -1,0 +1,22 @@
+"""What an estimator was given to know."""
+
+from typing import Any
+
+from .needs import NEEDS
+from .table import TurnRewards
+
+
+def given(turns: TurnRewards, name: str) -> Any:
+    """The table's entry called `name`.
+
+    Raises:
+        ValueError: the table has none.
+    """
+    entry = getattr(turns, name)
+    if entry is None:
+        what = f": {NEEDS[name]}" if name in NEEDS else ""
+        raise ValueError(
+            f"{name} None: the estimator cannot work without; expected what TurnRewards says{what}; the trainer gives "
+            f"it; to a table of your own pass TurnRewards(..., {name}=...)."
+        )
+    return entry
