@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from .given import given
 from .state import acts, check_choice, comparable, normalize, prompts, state_labels, step_returns
 from .table import EPSILON, TurnRewards
 
@@ -15,6 +16,7 @@ def gigpo(
     normalization: str = "std",
     statistics: str = "trajectory",
     guard_first_turn: bool = True,
+    invalid_penalty: float = 0.0,
     epsilon: float = EPSILON,
 ) -> Tensor:
     """Advantage of the completion within its group + omega * that of the turn among all from its state.
@@ -29,6 +31,9 @@ def gigpo(
         statistics: "trajectory" (completions count alike) or "step" (each counts once for each of its turns).
         guard_first_turn: leave the second out where it would compare the first turns of all completions and no other
             turn, that is, compare the completions once more.
+        invalid_penalty: taken off the return of a turn whose action could not be carried out, after discounting, and
+            off its completion's total where that stands for this turn: no other turn inherits it. With "trajectory"
+            statistics the second is not normalised, as a group without spread would blow it up.
         epsilon: added to the standard deviation.
 
     Returns:
@@ -36,7 +41,7 @@ def gigpo(
         scored one of its group.
 
     Raises:
-        ValueError: no state keys, or an unknown choice.
+        ValueError: no state keys, no validity for a penalty, or an unknown choice.
 
     Source: arXiv:2505.10978, equations 3 and 5 to 8.
     """
@@ -44,13 +49,18 @@ def gigpo(
     check_choice("statistics", statistics, ("trajectory", "step"))
     turns = comparable(turns)
     by_std, states, is_compared = normalization == "std", state_labels(turns), acts(turns)
-    returns = step_returns(turns, gamma)
+    penalty = torch.zeros_like(turns.values)
+    if invalid_penalty:
+        penalty = penalty.masked_fill(~given(turns, "is_valid"), invalid_penalty)
+    returns = step_returns(turns, gamma) - penalty
     if guard_first_turn:
         returns = returns.masked_fill(_is_common_start(turns, states), torch.nan)
     totals, groups = turns.totals.unsqueeze(1), prompts(turns).unsqueeze(1)
     if statistics == "step":
-        totals, groups = totals.where(is_compared, torch.nan), groups.expand_as(states)
+        totals, groups = (totals - penalty).where(is_compared, torch.nan), groups.expand_as(states)
     episodes = normalize(totals, groups, epsilon, by_std=by_std)
+    if statistics == "trajectory":
+        episodes = episodes - penalty
     return torch.where(is_compared, episodes + omega * normalize(returns, states, epsilon, by_std=by_std), 0)
 
 
