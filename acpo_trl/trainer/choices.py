@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 CLIP_LOSSES = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo")
 # Linear in log pi: their gradient has no term for a credit that moves with the policy.
 LOG_PROB_LOSSES = ("cispo", "vespo")
-RATIOS = ("token", "gspo", "gspo_token", "gspo_token_turn")
+RATIOS = ("token", "gspo", "gspo_token", "gspo_token_turn", "turn")
 CREDIT_NORMALIZATIONS = ("none", "sign")
 SAPO_TEMPERATURES = ("sapo_temperature_pos", "sapo_temperature_neg")
 

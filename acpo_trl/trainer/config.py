@@ -33,8 +33,9 @@ class ACPOConfig(GRPOConfig):
             the micro-batch of all processes.
         ratio (`str`, *optional*):
             Importance ratio: `"token"`, `"gspo"`, `"gspo_token"` (value of GSPO's sequence ratio, advantages of
-            tokens kept), or `"gspo_token_turn"` (the same for each turn). By default what `importance_sampling_level`
-            says, and GSPO-token where its sequence ratio would average advantages away.
+            tokens kept), `"gspo_token_turn"` (the same for each turn), or `"turn"` (the ratio of the probabilities of
+            the whole turn). By default what `importance_sampling_level` says, and GSPO-token where its sequence ratio
+            would average advantages away.
         turn_estimator (`str`, *optional*):
             Give each turn of a completion its own advantage: a name of `acpo_trl.advantages.TURN_ESTIMATORS`, such as
             `"outcome"` or `"gigpo"`, or the dotted path of a function `(turns, **options) -> advantages` (completions,
@@ -83,7 +84,7 @@ class ACPOConfig(GRPOConfig):
     ratio: str | None = field(
         default=None,
         metadata={
-            "help": "Importance ratio: 'token', 'gspo', 'gspo_token' or 'gspo_token_turn'; by default what "
+            "help": "Importance ratio: 'token', 'gspo', 'gspo_token', 'gspo_token_turn' or 'turn'; by default what "
             "importance_sampling_level says.",
             "choices": list(RATIOS),
         },

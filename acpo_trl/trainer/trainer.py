@@ -184,10 +184,13 @@ class ACPOTrainer(ScoredTurns):
         advantages = given if given.dim() == 2 else given.unsqueeze(1).expand_as(log_probs)
         credit = torch.ones_like(advantages) if is_uniform(self.args) else self._credit(stats, advantages)
         batch.give(given if is_uniform(self.args) else advantages * credit)
-        if self.ratio.startswith("gspo_token") and "old_per_token_logps" in batch:
-            old = batch["old_per_token_logps"]
-            turn_ids = batch.get("turn_ids", turn_ids_of(mask)) if self.ratio == "gspo_token_turn" else mask.long() - 1
-            batch["old_per_token_logps"] = gspo_token_old_log_probs(log_probs, old, turn_ids.masked_fill(~mask, -1))
+        if self.ratio not in ("token", "gspo") and "old_per_token_logps" in batch:
+            whole = mask.long() - 1
+            segments = whole if self.ratio == "gspo_token" else batch.get("turn_ids", turn_ids_of(mask))
+            reduction = "sum" if self.ratio == "turn" else "mean"
+            batch["old_per_token_logps"] = gspo_token_old_log_probs(
+                log_probs, batch["old_per_token_logps"], segments.masked_fill(~mask, -1), reduction
+            )
         self._log_credit(stats, credit.detach(), advantages, batch)
 
     def _credit(self, stats: TokenStats, advantages: Tensor) -> Tensor:

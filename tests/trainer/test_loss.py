@@ -283,9 +283,27 @@ def test_turn_ratio_clips_turns_apart(make_trainer):
     settings = {"loss_type": "grpo", "credit_rule": "uniform", "epsilon": 0.3}
     losses = {
         ratio: loss_and_gradients(make_trainer(ratio=ratio, **settings), inputs)[0].item()
-        for ratio in ("token", "gspo_token", "gspo_token_turn")
+        for ratio in ("token", "gspo_token", "gspo_token_turn", "turn")
     }
-    assert len(set(losses.values())) == 3
+    assert len(set(losses.values())) == 4
+
+
+def test_the_ratio_of_a_turn_is_the_product_of_those_of_its_tokens(make_trainer):
+    """One row of one turn, unclipped: the token-mean loss is -A exp(sum of log-ratios), its gradient 1 / T of that."""
+    rows = make_batch(qwen2(), advantages=torch.full((4,), 0.5))
+    inputs = {name: value if name == "num_items_in_batch" else value[:1] for name, value in rows.items()}
+    inputs.pop("tool_mask")
+    settings = {"loss_type": "grpo", "credit_rule": "uniform", "epsilon": 1e6, "epsilon_high": 1e6}
+    trainer = make_trainer(ratio="turn", num_generations=2, **settings)
+    loss, gradients = loss_and_gradients(trainer, inputs)
+    model = qwen2()
+    ids = torch.cat([inputs["prompt_ids"], inputs["completion_ids"]], dim=1)
+    scores = model(ids).logits[:, 2:-1].log_softmax(-1).gather(-1, inputs["completion_ids"].unsqueeze(-1)).squeeze(-1)
+    exact = -0.5 * (scores - inputs["old_per_token_logps"]).sum().exp()
+    (exact / 5).backward()
+    torch.testing.assert_close(loss, exact.detach(), rtol=1e-4, atol=1e-5)
+    for name, parameter in model.named_parameters():
+        torch.testing.assert_close(gradients[name], parameter.grad, rtol=1e-3, atol=1e-4)
 
 
 def test_uniform_credit_with_turn_advantages_keeps_them_under_sequence_ratios(make_trainer):
