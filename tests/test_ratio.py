@@ -154,11 +154,11 @@ def test_token_terms_averaged_over_the_turn_are_the_mean_ratio_in_value_and_grad
 
 @pytest.mark.parametrize(("reduction", "is_clipped"), [("sum", True), ("mean", False)])
 def test_ratio_of_a_long_turn_leaves_the_gradient_finite(reduction, is_clipped):
-    log_probs = torch.full((1, 500), -0.5, requires_grad=True)
-    old = gspo_token_old_log_probs(log_probs, torch.full((1, 500), -0.6), torch.zeros(1, 500).long(), reduction)
-    clip_loss(log_probs, old, torch.ones(1, 500), torch.ones(1, 500), 0.2, 0.2).backward()
-    expected = 0.0 if is_clipped else -torch.tensor(0.1).exp().item() / 500
-    assert log_probs.grad[0].tolist() == pytest.approx([expected] * 500, rel=1e-4)
+    log_probs = torch.full((1, 1000), -0.5, requires_grad=True)
+    old = gspo_token_old_log_probs(log_probs, torch.full((1, 1000), -0.6), torch.zeros(1, 1000).long(), reduction)
+    clip_loss(log_probs, old, torch.ones(1, 1000), torch.ones(1, 1000), 0.2, 0.2).backward()
+    expected = 0.0 if is_clipped else -torch.tensor(0.1).exp().item() / 1000
+    assert log_probs.grad[0].tolist() == pytest.approx([expected] * 1000, rel=1e-4)
 
 
 def test_unknown_reduction_is_refused():

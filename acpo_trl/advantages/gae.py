@@ -1,10 +1,9 @@
 """Advantages of turns against what a critic expected: generalised advantage estimation with a turn as one step."""
 
-from typing import Any, NamedTuple
-
 import torch
 from torch import Tensor
 
+from .given import given
 from .needs import needs
 from .state import check_choice
 from .table import TurnRewards
@@ -45,7 +44,7 @@ def turn_ppo(
     """
     check_choice("normalization", normalization, ("token", "turn", "none"))
     turns = existing(turns)
-    num_tokens, values = required(turns, "num_tokens"), required(turns, "state_values").to(turns.values)
+    num_tokens, values = given(turns, "num_tokens"), given(turns, "state_values").to(turns.values)
     is_step = turns.is_scored & (num_tokens > 0)
     advantages = gae(merged_rewards(turns, is_step), values, is_step, values_behind(turns, bootstrap), gamma, lam)
     targets = (advantages + values).masked_fill(~is_step, torch.nan)
@@ -130,25 +129,9 @@ def values_behind(turns: TurnRewards, bootstrap: bool) -> Tensor:
     zeros = turns.values.new_zeros(len(turns.values))
     if not bootstrap:
         return zeros
-    return torch.where(required(turns, "is_truncated"), required(turns, "end_values").to(zeros), zeros)
+    return torch.where(given(turns, "is_truncated"), given(turns, "end_values").to(zeros), zeros)
 
 
 def existing(turns: TurnRewards) -> TurnRewards:
     """The table with nothing where turns do not exist."""
     return turns._replace(values=turns.values.masked_fill(~turns.exists, torch.nan))
-
-
-def required(table: NamedTuple, name: str) -> Any:
-    """The entry of a table called `name`.
-
-    Raises:
-        ValueError: the table has none.
-    """
-    entry = getattr(table, name)
-    if entry is None:
-        raise ValueError(
-            f"{name} None: advantages over a critic cannot be told without; expected what {type(table).__name__} says; "
-            "the trainer gives it to estimators marked with @needs; to a table of your own pass "
-            f"{type(table).__name__}(..., {name}=...)."
-        )
-    return entry

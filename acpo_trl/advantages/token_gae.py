@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 from ..turns import spread_turns
-from .gae import existing, gae, merged_rewards, required, values_behind, whiten
+from .gae import existing, gae, merged_rewards, values_behind, whiten
+from .given import given
 from .needs import needs
 from .state import check_choice
 from .table import TurnRewards
@@ -118,13 +119,18 @@ class _Steps(NamedTuple):
 
 
 def _steps(turns: TurnRewards) -> _Steps:
-    tokens = required(turns, "tokens")
-    values = required(tokens, "values").to(turns.values)
+    tokens = given(turns, "tokens")
+    if tokens.values is None:
+        raise ValueError(
+            "tokens.values None: a token can be no better or worse than expected; expected what a critic says, (N, T); "
+            "the trainer gives it; to a table of your own pass TokenTable(..., values=...)."
+        )
     num_turns = turns.values.size(1)
     is_step = spread_turns(existing(turns).is_scored, tokens.turn_ids)
     turn = torch.where(is_step, tokens.turn_ids, num_turns)
     place = torch.arange(turn.size(1), device=turn.device).expand_as(turn)
     last_place = place.new_zeros(len(turn), num_turns + 1).scatter_reduce(1, turn, place, "amax")
+    values = tokens.values.to(turns.values)
     return _Steps(tokens.turn_ids, values, is_step, is_step & (last_place.gather(1, turn) == place), num_turns)
 
 
