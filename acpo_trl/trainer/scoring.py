@@ -18,6 +18,7 @@ from .keys import turn_keys
 from .kinds import RewardTable, kind_metrics
 from .learning import LearnedCritic
 from .turn_choices import TurnCredit
+from .turn_hint import TurnHint
 from .turn_metrics import is_valid, turn_metrics
 
 
@@ -31,6 +32,7 @@ class ScoredTurns(LearnedCritic):
     """Of each local completion of the last generation batch and each of its turns; None where it has no name."""
     turn_credit: TurnCredit | None = None
     """Advantages of turns from rewards by kind; None: TRL's advantages of whole completions."""
+    turn_hint: TurnHint
 
     def _guard_rewards(self, on_error: str, use_declared_weights: bool) -> None:
         names = self.reward_func_names
@@ -84,6 +86,8 @@ class ScoredTurns(LearnedCritic):
     def _credit_turns(self, batch: dict[str, Any], credit_of: TurnCredit) -> Tensor:
         """(B, T) advantages of this process, from the rewards of all."""
         turns, local = self._turns(), self._local_rows
+        if self.model.training:
+            self.turn_hint.measure(turns.num_turns.tolist())
         turns = find_out(self, turns, batch, credit_of.needs)
         scores = {
             index: self._gather(function.turn_scores, turns.values.size(1), torch.nan, torch.float32)

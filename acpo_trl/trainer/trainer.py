@@ -27,6 +27,7 @@ from .metrics import credit_metrics
 from .scoring import ScoredTurns
 from .template_check import warn_of_template
 from .turn_choices import turn_credit_of
+from .turn_hint import TurnHint
 
 logger = logging.getLogger(__name__)
 
@@ -125,6 +126,7 @@ class ACPOTrainer(ScoredTurns):
         )
         check_model(self.model, self._tokenizer)
         self._build_critic()
+        self.turn_hint = TurnHint(args.turn_estimator, self.is_world_process_zero())
         self._guard_rewards(args.on_reward_error, use_declared_weights)
         warn_of_template(self)
         self.ratio = ratio_of(args)
