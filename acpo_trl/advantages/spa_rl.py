@@ -40,8 +40,8 @@ def spa_rl(
     Raises:
         ValueError: the table lacks what is needed, or an unknown choice.
 
-    Source: arXiv:2505.20732; it is silent on alpha and beta, 0.5 is the bonus in the authors' data. The PPO around it
-        is replaced by a baseline over the group.
+    Source: arXiv:2505.20732, known second hand but for its abstract. The weights are our choice, 0.5 being the bonus in
+        the authors' data; a baseline over the group replaces their PPO.
     """
     check_choice("baseline", baseline, ("turn", "group"))
     turns = existing(turns)

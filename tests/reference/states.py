@@ -34,18 +34,30 @@ def steps_of(group, gamma):
     ]
 
 
-def gigpo(episodes, size, omega=1.0, gamma=0.95, std=True, per_step=False, guard=True, epsilon=1e-4):
+def gigpo(
+    episodes, size, omega=1.0, gamma=0.95, std=True, per_step=False, guard=True, epsilon=1e-4, invalid=(), penalty=0.0
+):
+    """`invalid` has the (completion, turn) that pay `penalty`."""
     advantages = [[0.0 for _ in episode] for episode in episodes]
     for start, group in zip(range(0, len(episodes), size), groups(episodes, size), strict=True):
-        steps = steps_of(group, gamma)
+        fines = {
+            (i, k): penalty * ((start + i, k) in invalid)
+            for i, episode in enumerate(group)
+            for k in range(len(episode))
+        }
+        steps = [(i, k, state, value - fines[i, k]) for i, k, state, value in steps_of(group, gamma)]
         totals = [total(rewards(episode)) for episode in group]
-        peers = [totals[i] for i, _, _, _ in steps] if per_step else [t for t in totals if t is not None]
+        peers = [totals[i] - fines[i, k] for i, k, _, _ in steps] if per_step else [t for t in totals if t is not None]
         first_turns = {(i, k) for i, k, _, _ in steps if k == 0}
         for i, k, state, value in steps:
             alike = [step for step in steps if step[2] == state]
             is_start = {step[:2] for step in alike} == first_turns
             by_state = 0.0 if guard and is_start else compare(value, [step[3] for step in alike], epsilon, std)
-            advantages[start + i][k] = compare(totals[i], peers, epsilon, std) + omega * by_state
+            if per_step:
+                by_total = compare(totals[i] - fines[i, k], peers, epsilon, std)
+            else:
+                by_total = compare(totals[i], peers, epsilon, std) - fines[i, k]
+            advantages[start + i][k] = by_total + omega * by_state
     return advantages
 
 
