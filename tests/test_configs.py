@@ -17,6 +17,7 @@ from accelerate.commands.launch import launch_command_parser
 from trl import GRPOConfig, ScriptArguments, get_peft_config
 
 from acpo_trl import ACPOConfig
+from acpo_trl.advantages import TURN_ESTIMATORS
 from acpo_trl.cli.parse import parse
 from acpo_trl.cli.rewards import load_rewards
 from acpo_trl.cli.train import ACPOScriptArguments, make_parser
@@ -169,6 +170,75 @@ METHODS = {
         "turn_estimator": "salt",
         "turn_estimator_options": {"trajectory": "grpo"},
     },
+    "turns_turn_ppo": {
+        "credit_rule": "uniform",
+        "turn_estimator": "turn_ppo",
+        "turn_estimator_options": {"gamma": 0.99, "lam": 0.9, "normalization": "token"},
+        "kinds": "mixed",
+        "ratio": "turn",
+        "critic_options": {"learning_rate": 0.001},
+    },
+    "turns_step_ppo": {
+        "credit_rule": "uniform",
+        "turn_estimator": "step_ppo",
+        "turn_estimator_options": {"gamma": 0.99, "lam": 1.0, "normalization": "turn"},
+        "kinds": "mixed",
+        "ratio": "gspo_token_turn",
+        "loss_type": "grpo",
+        "epsilon": 0.0003,
+        "epsilon_high": 0.0004,
+        "delta": 10.0,
+    },
+    "turns_ppo": {
+        "credit_rule": "uniform",
+        "turn_estimator": "ppo",
+        "turn_estimator_options": {"gamma": 1.0, "lam": 0.95, "normalization": "token"},
+        "kinds": "mixed",
+        "critic_options": {"learning_rate": 0.001, "clip": 0.2},
+    },
+    "turns_bilevel_gae": {
+        "credit_rule": "uniform",
+        "turn_estimator": "bilevel_gae",
+        "turn_estimator_options": {"turn_gamma": 0.95, "gamma": 1.0, "lam": 1.0},
+        "kinds": "mixed",
+    },
+    "turns_igpo": {
+        "credit_rule": "uniform",
+        "turn_estimator": "igpo",
+        "turn_estimator_options": {"gain": "log", "normalization": "separate", "gamma": 1.0},
+        "belief_options": {"column": "solution", "prefix": "<answer>"},
+    },
+    "turns_spa_rl": {
+        "credit_rule": "uniform",
+        "turn_estimator": "spa_rl",
+        "turn_estimator_options": {"alpha": 1.0, "beta": 0.5, "baseline": "turn"},
+    },
+    "turns_gigpo_similar": {
+        "credit_rule": "uniform",
+        "turn_estimator": "gigpo_similar",
+        "turn_estimator_options": {"similarity": 0.95, "invalid_penalty": 0.1},
+    },
+    "turns_gtpo": {
+        "credit_rule": "uniform",
+        "turn_estimator": "gtpo",
+        "turn_estimator_options": {"alpha1": 1.0, "alpha2": 0.1, "normalization": "joint"},
+        "epsilon": 0.2,
+        "epsilon_high": 0.28,
+    },
+    "turns_grpo_s": {
+        "credit_rule": "uniform",
+        "turn_estimator": "grpo_s",
+        "turn_estimator_options": {"beta1": 1.0, "beta2": 0.1, "normalization": "joint"},
+        "epsilon": 0.2,
+        "epsilon_high": 0.28,
+    },
+    "turns_gtpo_trajectory": {
+        "credit_rule": "uniform",
+        "turn_estimator": "gtpo_trajectory",
+        "turn_estimator_options": {"gamma": 0.1},
+        "loss_type": "grpo",
+        "beta": 0.0,
+    },
 }
 
 
@@ -289,3 +359,11 @@ def test_reference_lists_every_own_option_with_its_default(own, base):
     section = text.split(f"## {own.__name__}\n")[1].split("\n## ")[0]
     rows = [[cell.strip(" `") for cell in line.split("|")[1:3]] for line in section.splitlines() if line[:3] == "| `"]
     assert {name: default.replace('"', "'") for name, default in rows} == expected
+
+
+def test_every_turn_estimator_has_a_config():
+    used = set()
+    for settings in METHODS.values():
+        kinds = settings.get("kind_estimators", {}).values()
+        used |= {settings.get("turn_estimator")} | {kind if isinstance(kind, str) else kind["name"] for kind in kinds}
+    assert set(TURN_ESTIMATORS) - used == {"local"}  # what rewards of format have anyway
