@@ -8,7 +8,7 @@ from trl import GRPOConfig
 from ..credit import CREDIT_RULES, Gate
 from ..resolve import resolve
 from .guard import ON_REWARD_ERROR
-from .turn_choices import check_turn_choices
+from .turn_choices import check_turn_choices, turn_credit_of
 
 logger = logging.getLogger(__name__)
 
@@ -100,6 +100,7 @@ def check_credit(args: GRPOConfig) -> None:
         )
     if args.credit_rule == "acpo_live":
         _check_live(args)
+    _check_dynamic_sampling(args)
 
 
 def _check_live(args: GRPOConfig) -> None:
@@ -121,4 +122,35 @@ def _check_live(args: GRPOConfig) -> None:
             "credit_rule 'acpo_live' with num_iterations=%d: away from ratio 1 the composite gradient of a token can "
             "change sign; credit_rule='acpo' cannot.",
             args.num_iterations,
+        )
+
+
+def _check_dynamic_sampling(args: GRPOConfig) -> None:
+    rounds = args.dynamic_sampling
+    if not isinstance(rounds, int) or isinstance(rounds, bool) or rounds < 0:
+        raise ValueError(f"dynamic_sampling {rounds!r}: is no number of rounds; expected 0 (off) or a whole number.")
+    if rounds == 0:
+        return
+    credit = turn_credit_of(args)
+    if credit is not None and credit.critic_need is not None:
+        raise ValueError(
+            f"dynamic_sampling {rounds} with turn_estimator {args.turn_estimator!r}: its critic learns from every "
+            "completion, not only from those of groups with spread; set dynamic_sampling=0 or an estimator without a "
+            "critic."
+        )
+    statistics = {"kinds": "gdpo"}
+    if credit is None:
+        statistics = {"scale_rewards": "batch", "multi_objective_aggregation": "normalize_then_sum"}
+    for name, over_batch in statistics.items():
+        if getattr(args, name) == over_batch:
+            raise ValueError(
+                f"dynamic_sampling {rounds} with {name} {getattr(args, name)!r}: advantages depend on all groups of a "
+                "generation batch, so a group cannot move to another one; set dynamic_sampling=0 or change the other."
+            )
+    local = args.generation_batch_size // args.world_size
+    if local % args.num_generations:
+        raise ValueError(
+            f"dynamic_sampling {rounds} with {local} completions of a generation batch on each process: groups of "
+            f"num_generations {args.num_generations} would span processes; expected a multiple of it; change "
+            "per_device_train_batch_size, steps_per_generation or gradient_accumulation_steps."
         )

@@ -55,6 +55,9 @@ class ACPOConfig(GRPOConfig):
         belief_options (`dict`, *optional*):
             Of the belief in the gold answer that the turn estimator `igpo` asks for: `column` of the dataset (by
             default `answer`), and `prefix`, what stands before the answer.
+        dynamic_sampling (`int`, *optional*, defaults to `0`):
+            At most so many extra rounds of generation, each as large as the first, to replace groups whose advantages
+            are all 0 by groups of other prompts (docs/concepts/dynamic_sampling.md). 0: none.
         on_reward_error (`str`, *optional*, defaults to `"raise"`):
             What an exception in a reward function does: `"raise"` stops the run, `"none"` leaves the completions that
             cause it unscored. Where the judge failed (`JudgeError`, `ConnectionError`, `TimeoutError`), completions are
@@ -120,6 +123,13 @@ class ACPOConfig(GRPOConfig):
     belief_options: dict[str, Any] | str | None = field(
         default=None,
         metadata={"help": "Of the belief in the gold answer that the turn estimator igpo asks for, as a JSON object."},
+    )
+    dynamic_sampling: int = field(
+        default=0,
+        metadata={
+            "help": "At most so many extra rounds of generation to replace groups whose advantages are all 0 by groups "
+            "of other prompts."
+        },
     )
     on_reward_error: str = field(
         default="raise",

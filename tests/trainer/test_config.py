@@ -33,6 +33,7 @@ def test_every_own_field_has_help():
         "kind_estimators",
         "critic_options",
         "belief_options",
+        "dynamic_sampling",
     }
     assert all(f.metadata["help"] for f in dataclasses.fields(ACPOConfig) if f.name in own)
 
