@@ -152,7 +152,7 @@ class LearnedCritic(RecordedRollouts):
                     "wrote it, or start a new run from its model."
                 )
             return
-        learned = torch.load(path, map_location=self.accelerator.device, weights_only=True)
+        learned = self._load_saved(path)
         self.initial_entropy = learned["initial_entropy"]
         if self.critic is not None:
             self.critic.load_state_dict(learned["critic"])

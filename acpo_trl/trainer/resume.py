@@ -53,11 +53,16 @@ class ExactResume(GRPOTrainer):
         if checkpoint is not None:
             self._restore_window(checkpoint)
 
+    def _load_saved(self, path: str) -> dict[str, Any]:
+        """What `torch.save` wrote, on the device of this process."""
+        device = self.accelerator.device  # of two processes on a CPU it is cpu:0, a name that torch.load does not know
+        return torch.load(path, map_location="cpu" if device.type == "cpu" else device, weights_only=True)
+
     def _restore_window(self, checkpoint: str) -> None:
         path = self._window_path(checkpoint)
         window: dict[str, Any] = {}
         if os.path.isfile(path):
-            window = torch.load(path, map_location=self.accelerator.device, weights_only=True)
+            window = self._load_saved(path)
         if window.get("shape") != self._window_shape():
             # Keep the rhythm of generation in line with the data, which transformers fast-forwards by steps.
             self._step = self.state.global_step * self.args.gradient_accumulation_steps

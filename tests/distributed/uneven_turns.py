@@ -12,23 +12,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tiny import build_trainer
+from uneven_episodes import Countdown
 
 from acpo_trl import ACPOTrainer
-from acpo_trl.envs import Step
 from acpo_trl.rollouts import MultiTurnRollout
-
-
-class Countdown:
-    """Lasts as many turns as the prompt says, pays for different letters."""
-
-    reward_kinds = ("outcome",)
-
-    def reset(self, prompt, **row):
-        self.left = int(prompt)
-
-    def step(self, action):
-        self.left -= 1
-        return Step("[x]", {"outcome": float(len(set(action)))}, self.left == 0)
 
 
 class Rollout(MultiTurnRollout):
