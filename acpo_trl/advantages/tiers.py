@@ -6,8 +6,8 @@ SHORT, MIDDLE, LONG = (0, 5), (5, 15), (15, math.inf)
 
 TIERS = {
     **dict.fromkeys(("outcome", "discounted", "mt_grpo", "kevin", "gtpo_turn"), SHORT),
-    **dict.fromkeys(("milestone", "turn_rtg", "gigpo", "gigpo_similar", "hgpo", "salt"), MIDDLE),
-    **dict.fromkeys(("process", "spa_rl"), LONG),
+    **dict.fromkeys(("milestone", "gigpo", "gigpo_similar", "hgpo", "salt"), MIDDLE),
+    **dict.fromkeys(("process", "turn_rtg", "spa_rl"), LONG),
 }
 """Fewest and most turns, on average, of estimators that a rule of thumb speaks of; the others have a critic, look at
 single tokens, or need what only some tasks have."""

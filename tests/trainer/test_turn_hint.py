@@ -50,6 +50,8 @@ def test_other_processes_keep_quiet(caplog):
 
 
 def test_a_run_speaks_of_an_estimator_for_more_turns(tmp_path, caplog):
-    trainer = build_trainer(output_dir=str(tmp_path), turn_estimator="gigpo", per_device_train_batch_size=32, max_steps=4)
+    trainer = build_trainer(
+        output_dir=str(tmp_path), turn_estimator="gigpo", per_device_train_batch_size=32, max_steps=4
+    )
     trainer.train()
     assert caplog.text.count("turn_estimator 'gigpo' with 1.0 turns on average") == 1
