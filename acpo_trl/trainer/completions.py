@@ -1,5 +1,6 @@
 """TRL's completions table, with the advantages that the loss used."""
 
+from collections import deque
 from typing import Any
 
 import torch
@@ -77,3 +78,28 @@ def write_used(trainer: GRPOTrainer, batch: dict[str, Any], action_mask: Tensor,
         if 0 <= position < len(table):  # an evaluation may have pushed the row out
             table[position] = sum(values) / max(num_actions, 1)
             tokens[position] = TokenAdvantages(values[:length])
+
+
+def shown_columns(trainer: GRPOTrainer) -> dict[tuple[str, str], list[Any]]:
+    """The table's rows of the latest generation batch, over all processes, by column."""
+    return {name: list(column) for name, column in _columns(trainer).items()}
+
+
+def show_rows(trainer: GRPOTrainer, before: dict[tuple[str, str], list[Any]], source: list[int]) -> None:
+    """Put rows of two generation batches into the table in place of the latter's.
+
+    Args:
+        before: columns of the first batch; a column that it lacks was not logged then.
+        source: for each row of the table which of the first batch's rows it is, then of the latter's.
+    """
+    for name, column in _columns(trainer).items():
+        both = [*before.get(name, [None] * len(column)), *column]
+        column.clear()
+        column.extend(both[row] for row in source)
+
+
+def _columns(trainer: GRPOTrainer) -> dict[tuple[str, str], deque[Any]]:
+    logs = trainer._logs
+    columns = {("", name): logs[name] for name in ("prompt", "completion", "advantages")}
+    columns |= {("rewards", name): column for name, column in logs["rewards"].items()}
+    return columns | {("extra", name): column for name, column in logs["extra"].items() if name != _COLUMN}

@@ -24,7 +24,7 @@ from .config import ACPOConfig, with_credit_defaults
 from .environment import environment_rewards, with_environment
 from .inputs import CreditedInputs, check_dataset, check_enough_prompts, check_model, check_reward_funcs
 from .metrics import credit_metrics
-from .scoring import ScoredTurns
+from .resampling import Resampled
 from .template_check import warn_of_template
 from .turn_choices import turn_credit_of
 from .turn_hint import TurnHint
@@ -32,7 +32,7 @@ from .turn_hint import TurnHint
 logger = logging.getLogger(__name__)
 
 
-class ACPOTrainer(ScoredTurns):
+class ACPOTrainer(Resampled):
     """GRPOTrainer with asymmetric token credit (ACPO, arXiv:2607.03126).
 
     Takes the arguments of [`~trl.GRPOTrainer`] in the same order; `args` is an [`ACPOConfig`] (a `GRPOConfig` is taken
