@@ -29,8 +29,8 @@ def ratio_of(args: GRPOConfig) -> str:
     """The importance ratio, one of `RATIOS`.
 
     Raises:
-        ValueError: an unknown one, one that contradicts `importance_sampling_level`, or `gspo` with advantages that
-            differ within a completion.
+        ValueError: an unknown one, one that contradicts `importance_sampling_level`, `gspo` with advantages that
+            differ within a completion, or `turn` where TRL adds log-ratios up.
     """
     has_own_advantages = not is_uniform(args) or args.turn_estimator is not None or args.kinds != "separate"
     if args.ratio is None:
@@ -46,6 +46,13 @@ def ratio_of(args: GRPOConfig) -> str:
             f"ratio 'gspo' with credit_rule {args.credit_rule!r} and turn_estimator {args.turn_estimator!r}: the "
             "sequence ratio gives every token the mean of the advantages; set ratio='gspo_token', which has the same "
             "value, or credit_rule='uniform' without turn_estimator."
+        )
+    if args.ratio == "turn" and (args.loss_type == "vespo" or args.off_policy_mask_threshold is not None):
+        raise ValueError(
+            f"ratio 'turn' with loss_type {args.loss_type!r} and off_policy_mask_threshold "
+            f"{args.off_policy_mask_threshold!r}: vespo and the mask add up or average the log-ratios of tokens, and "
+            "each would count as the whole turn's; expected another loss without the mask; set "
+            "ratio='gspo_token_turn', which keeps sum and mean."
         )
     return args.ratio
 
