@@ -36,6 +36,14 @@ METHODS = {
         "epsilon_high": 0.28,
         "mask_truncated_completions": True,
     },
+    "dapo_dynamic": {
+        "credit_rule": "uniform",
+        "loss_type": "dapo",
+        "epsilon": 0.2,
+        "epsilon_high": 0.28,
+        "mask_truncated_completions": True,
+        "dynamic_sampling": 3,
+    },
     "dr_grpo": {"credit_rule": "uniform", "loss_type": "dr_grpo", "scale_rewards": "none"},
     "sapo": {
         "credit_rule": "uniform",
