@@ -114,7 +114,7 @@ def isolation(num_groups: int, seed: int) -> dict[str, list[float]]:
     dice = torch.Generator().manual_seed(seed)
     faults = turns.exists & (torch.rand(turns.values.shape, generator=dice, dtype=torch.float64) < FAULT_RATE)
     figures = {}
-    for name, estimator in {**TURN_ESTIMATORS, "spa_rl, beta 0": partial(spa_rl, beta=0.0)}.items():
+    for name, estimator in {**TURN_ESTIMATORS, "spa_rl, fused": partial(spa_rl, grounding="fused")}.items():
         apart = partial(combine, estimators={**KIND_ESTIMATORS, "outcome": estimator})
         separate, _ = change(apart, turns, faults, "separate")
         figures[name] = [separate, *change(partial(mixed, estimator=estimator), turns, faults, "mixed")]

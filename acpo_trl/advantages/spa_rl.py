@@ -21,17 +21,21 @@ def spa_rl(
     gamma: float = 1.0,
     rescale: bool = False,
     baseline: str = "turn",
+    grounding: str = "local",
 ) -> tuple[Tensor, Tensor]:
     """Fused rewards to go, standardized; and the total rewards that the contributions of a completion add up to.
 
     Args:
         turns: (N, K), with contributions, numbers of tokens and validity.
         alpha: weight of the contributions.
-        beta: bonus of a turn whose action could be carried out.
+        beta: what a turn is worth for an action that could be carried out.
         gamma: discount for each turn, one without tokens too.
         rescale: make contributions add up to the total reward, as they do only when the estimator has learned.
         baseline: compare a turn with those of the same index in the group ("turn"), or with all of the group ("group").
             With rewards on every turn, the first turns of a completion have the most to come: "group" praises them.
+        grounding: "local" takes beta off the advantage of a turn whose action could not be carried out, and off no
+            other. "fused" adds it to the rewards of the turns that could be, as in the paper: then a fault also blames
+            the turns before it, and praises those of other completions.
 
     Returns:
         (N, K) advantages, 0 for turns that do not exist, have no tokens, or belong to a completion that nobody scored;
@@ -44,12 +48,17 @@ def spa_rl(
         the authors' data; a baseline over the group replaces their PPO.
     """
     check_choice("baseline", baseline, ("turn", "group"))
+    check_choice("grounding", grounding, ("local", "fused"))
     turns = existing(turns)
-    rewards = fused_rewards(turns, alpha=alpha, beta=beta, rescale=rescale)
+    is_local = grounding == "local"
+    rewards = fused_rewards(turns, alpha=alpha, beta=0.0 if is_local else beta, rescale=rescale)
     is_step = ~rewards.isnan()
     returns = rewards_to_go(turns._replace(values=rewards), gamma).masked_fill(~is_step, torch.nan)
     compare = standardize_by_index if baseline == "turn" else standardize
-    return compare(returns, turns.num_generations), turns.totals.masked_fill(~is_step.any(dim=1), torch.nan)
+    advantages = compare(returns, turns.num_generations)
+    if is_local:
+        advantages = advantages - beta * (is_step & ~given(turns, "is_valid"))
+    return advantages, turns.totals.masked_fill(~is_step.any(dim=1), torch.nan)
 
 
 def fused_rewards(turns: TurnRewards, *, alpha: float = 1.0, beta: float = 0.5, rescale: bool = False) -> Tensor:

@@ -87,7 +87,7 @@ def test_noise_of_an_estimate_is_what_a_multiple_of_the_credit_does_not_explain(
 def test_format_errors_blame_well_formed_turns_only_where_kinds_are_mixed():
     figures = compare.isolation(num_groups=50, seed=0)
     leaking = {name for name, (separate, *_) in figures.items() if separate != 0}
-    assert leaking == {"spa_rl"}  # its bonus for valid actions is summed over all turns to come
+    assert leaking == {"spa_rl, fused"}  # the paper's bonus for valid actions, summed over all turns to come
     for name, (_, mixed, size) in figures.items():
         assert mixed > 0.4 * size if name != "local" else mixed == 0
 

@@ -11,7 +11,11 @@ from acpo_trl.advantages import spa_rl
 from acpo_trl.advantages.spa_rl import fused_rewards
 
 CANARY = 9.9
-OPTIONS = [{}, {"rescale": True}, {"baseline": "group", "gamma": 0.9, "alpha": 0.5, "beta": 0.2}]
+OPTIONS = [
+    {},
+    {"rescale": True, "grounding": "fused"},
+    {"baseline": "group", "gamma": 0.9, "alpha": 0.5, "beta": 0.2},
+]
 by_option = pytest.mark.parametrize("options", OPTIONS, ids=str)
 
 
@@ -87,10 +91,20 @@ def test_fused_rewards_of_the_worked_example():
 def test_rewards_to_go_of_the_worked_example():
     """[3, 2.45, 2.45, 1.65, 0.7] beside a completion that gets nothing: the difference at each turn, standardized."""
     nothing = episode_of([0.0] * 5, 0.0, valid=[False] * 5)
-    advantages, targets = spa_rl(progressing([WORKED, nothing]))
+    advantages, targets = spa_rl(progressing([WORKED, nothing]), grounding="fused")
     expected = [gap / 2 / (gap / 2**0.5 + 1e-4) for gap in (3.0, 2.45, 2.45, 1.65, 0.7)]
     assert advantages.tolist() == close([expected, [-a for a in expected]], abs=1e-5)
     assert targets.tolist() == [1.0, 0.0]
+
+
+def test_an_action_that_could_not_be_carried_out_blames_its_own_turn_alone_unless_bonuses_are_fused():
+    groups = [WORKED, episode_of([0.2, 0.1, 0.0, 0.1, 0.0], 0.0)]
+    valid = [[dict(turn, valid=True) for turn in episode] for episode in groups]
+    change = spa_rl(progressing(groups))[0] - spa_rl(progressing(valid))[0]
+    assert change.tolist() == close([[0.0, -0.5, 0.0, 0.0, 0.0], [0.0] * 5])
+    fused = spa_rl(progressing(groups), grounding="fused")[0] - spa_rl(progressing(valid), grounding="fused")[0]
+    assert fused[0, 0].abs() > 1e-5
+    assert fused[1, 0].abs() > 1e-5
 
 
 def test_targets_are_what_exact_contributions_add_up_to():

@@ -80,7 +80,19 @@ def fused(episode, alpha, beta, rescale):
     return [alpha * scale * turn["contribution"] + beta * turn["valid"] if turn["tokens"] else None for turn in episode]
 
 
-def spa_rl(episodes, size, alpha=1.0, beta=0.5, gamma=1.0, rescale=False, baseline="turn"):
+def spa_rl(episodes, size, alpha=1.0, beta=0.5, gamma=1.0, rescale=False, baseline="turn", grounding="local"):
+    advantages, targets = compared_returns(
+        episodes, size, alpha, beta * (grounding == "fused"), gamma, rescale, baseline
+    )
+    if grounding == "local":
+        for episode, row in zip(episodes, advantages, strict=True):
+            for k, turn in enumerate(episode):
+                if turn["tokens"] and not turn["valid"] and total(rewards(episode)) is not None:
+                    row[k] -= beta
+    return advantages, targets
+
+
+def compared_returns(episodes, size, alpha, beta, gamma, rescale, baseline):
     columns, targets = [], []
     for episode in episodes:
         row = fused(episode, alpha, beta, rescale)

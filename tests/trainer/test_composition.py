@@ -71,5 +71,5 @@ def test_every_token_moves_the_way_its_own_advantage_says(make_trainer, rule, ra
 
 
 def test_the_mask_of_off_policy_completions_is_refused_beside_the_ratio_of_turns(tmp_path):
-    with pytest.raises(ValueError, match="off_policy_mask_threshold 0.5.*gspo_token_turn"):
+    with pytest.raises(ValueError, match=r"off_policy_mask_threshold 0\.5.*gspo_token_turn"):
         ACPOConfig(str(tmp_path), use_cpu=True, bf16=False, ratio="turn", off_policy_mask_threshold=0.5)
