@@ -8,6 +8,7 @@ import pytest
 import torch
 from datasets import Dataset
 from peft import LoraConfig
+from scripted import Doubler, call, scripted_trainer
 from tiny import build_trainer
 
 from acpo_trl import ACPOConfig, ACPOTrainer
@@ -190,6 +191,25 @@ def test_the_completions_table_shows_what_was_trained_on(tmp_path):
     assert all((a < 0) == (row % 2 == 0) for row, a in enumerate(table["advantage"]))
 
 
+def test_rows_of_an_environment_are_told_apart_by_their_other_columns(tmp_path):
+    trainer = scripted_trainer(
+        tmp_path,
+        [["same", "same"], [call("double", x=21), "a longer one"], ["42"]],
+        environment_factory=Doubler,
+        rows=[{"level": 1}, {"level": 2}],
+        shuffle_dataset=False,
+        dynamic_sampling=1,
+    )
+    trainer.train()
+    assert trainer.script == []
+    assert [row["level"] for row in trainer.rollout_rows] == [2, 2]
+    assert trainer.recorded.num_turns == [2, 1]
+    batch = trainer.batches[0]
+    assert batch["turn_ids"].amax(dim=1).tolist() == [1, 0]
+    assert torch.equal((batch["turn_ids"] >= 0).long(), batch["completion_mask"] * batch["tool_mask"])
+    assert batch["advantages"].sign().tolist() == [-1.0, 1.0]
+
+
 def test_evaluation_is_not_sampled_again(tmp_path):
     trainer = trained(
         tmp_path,
@@ -322,6 +342,8 @@ def test_groups_fill_places_in_order_and_those_left_over_take_none():
 def test_prompts_are_filled_up_on_the_left_and_completions_on_the_right():
     first = {"prompt_ids": torch.tensor([[1], [2]]), "completion_ids": torch.tensor([[3, 4], [5, 6]])}
     second = {"prompt_ids": torch.tensor([[7, 8], [9, 9]]), "completion_ids": torch.tensor([[5], [6]])}
+    first["importance_sampling_ratio"], second["importance_sampling_ratio"] = torch.full((2, 2), 0.5), torch.zeros(2, 1)
     merged = merge_batches(first, second, torch.tensor([0, 2]), pad_id=256)
     assert merged["prompt_ids"].tolist() == [[256, 1], [7, 8]]
     assert merged["completion_ids"].tolist() == [[3, 4], [5, 256]]
+    assert merged["importance_sampling_ratio"].tolist() == [[0.5, 0.5], [0.0, 1.0]]
