@@ -27,6 +27,7 @@ class LearnedCritic(RecordedRollouts):
     """GRPOTrainer with a critic that has its own optimizer; every process holds all of it."""
 
     turn_credit: TurnCredit | None = None
+    """How rewards by kind become advantages; None: TRL's advantages of whole completions."""
     critic: Critic | None = None
     initial_entropy: float | None = None
     """Mean entropy over the tokens of the first generation batch; None before."""

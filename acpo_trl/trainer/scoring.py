@@ -1,6 +1,5 @@
 """Rewards of completions and turns, by kind, and the advantages of turns that follow from them."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -11,27 +10,22 @@ from ..rewards.declare import declaration_of
 from ..turns import spread_turns
 from .completions import align_extra_columns, keep_extra_columns
 from .environment import EnvironmentReward, judge_turns
-from .findings import find_out, teach
+from .findings import KnownTurns
 from .guard import GuardedReward, guard
 from .inputs import check_rewards, check_turn_advantages
 from .keys import turn_keys
 from .kinds import RewardTable, kind_metrics
-from .learning import LearnedCritic
 from .turn_choices import TurnCredit
 from .turn_hint import TurnHint
 from .turn_metrics import is_valid, turn_metrics
 
 
-class ScoredTurns(LearnedCritic):
+class ScoredTurns(KnownTurns):
     """GRPOTrainer that keeps rewards apart by kind and turn, and can give each turn an advantage of its own."""
 
     reward_funcs: list[Any]
     reward_table: RewardTable
     """What the reward functions said about the last generation batch, over all processes."""
-    state_keys: list[list[Any]]
-    """Of each local completion of the last generation batch and each of its turns; None where it has no name."""
-    turn_credit: TurnCredit | None = None
-    """Advantages of turns from rewards by kind; None: TRL's advantages of whole completions."""
     turn_hint: TurnHint
 
     def _guard_rewards(self, on_error: str, use_declared_weights: bool) -> None:
@@ -88,7 +82,7 @@ class ScoredTurns(LearnedCritic):
         turns, local = self._turns(), self._local_rows
         if self.model.training:
             self.turn_hint.measure(turns.num_turns.tolist())
-        turns = find_out(self, turns, batch, credit_of.needs)
+        turns = self._find_out(turns, batch, credit_of.needs)
         scores = {
             index: self._gather(function.turn_scores, turns.values.size(1), torch.nan, torch.float32)
             for index, function in enumerate(self.reward_funcs)
@@ -98,16 +92,11 @@ class ScoredTurns(LearnedCritic):
         credit = credit_of.combine(tables, self.reward_table.weights_by_kind())
         check_turn_advantages(credit.advantages, turns, self.args.turn_estimator, credit_of.needs)
         self._log({f"turns/advantage_share/{kind}": share for kind, share in credit.shares.items()})
-        teach(self, turns, batch, credit.targets)
+        if credit.targets is not None and self.critic is not None:
+            self._teach_turns(turns, batch, credit.targets)
         if "tokens" in credit_of.needs:
             return credit.advantages[local, : batch["turn_ids"].size(1)]
         return spread_turns(credit.advantages[local], batch["turn_ids"])
-
-    @property
-    def _local_rows(self) -> slice:
-        """Which rows of a table over all processes are this one's."""
-        start = self.accelerator.process_index * len(self.recorded.rows)
-        return slice(start, start + len(self.recorded.rows))
 
     def _turns(self) -> TurnRewards:
         """What is known of the turns of all processes without asking anybody, but their rewards."""
@@ -134,13 +123,6 @@ class ScoredTurns(LearnedCritic):
             is_valid=self._gather(valid, width, False, torch.bool),
             is_truncated=self.accelerator.gather(torch.tensor(is_cut, device=counts.device)),
         )
-
-    def _gather(self, rows: Sequence[Sequence[Any]], width: int, missing: float, dtype: torch.dtype) -> Tensor:
-        """(N, width) over all processes from lists of numbers, or None, of this one."""
-        local = torch.full((len(rows), width), missing, dtype=dtype, device=self.accelerator.device)
-        for row, values in zip(local, rows, strict=True):
-            row[: len(values)] = torch.tensor([missing if v is None else v for v in values], dtype=dtype)
-        return self.accelerator.gather(local)
 
     def _log(self, metrics: dict[str, float]) -> None:
         mode = "train" if self.model.training else "eval"
