@@ -20,12 +20,19 @@ LAYERS = {
     "critic": (set(), {"torch", "transformers"}),
     "mode": (set(), {"torch", "trl"}),
     "rewards": ({"resolve", "sandbox"}, {"latex2sympy2_extended", "math_verify", "mpmath", "sympy"}),
+    "evaluation": (
+        {"resolve", "rewards", "sandbox"},
+        {"accelerate", "datasets", "huggingface_hub", "numpy", "pyarrow", "torch", "tqdm", "transformers"},
+    ),
     "trainer": (
         {"advantages", "credit", "critic", "mode", "ratio", "resolve", "rewards", "rollouts", "turns"},
         {"accelerate", "torch", "transformers", "trl"},
     ),
     "quickstart": ({"envs", "rewards", "rollouts", "trainer"}, None),
-    "cli": ({"credit", "envs", "mode", "quickstart", "ratio", "resolve", "rewards", "rollouts", "trainer"}, None),
+    "cli": (
+        {"credit", "envs", "evaluation", "mode", "quickstart", "ratio", "resolve", "rewards", "rollouts", "trainer"},
+        None,
+    ),
 }
 STANDARD_LIBRARY = set(__import__("sys").stdlib_module_names)
 
