@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+from types import SimpleNamespace
 
 import pytest
 from datasets import Dataset
@@ -176,6 +177,18 @@ def test_file_that_cannot_be_read_is_refused(tmp_path, name, content, message):
 def test_hub_dataset_that_cannot_be_reached_says_so():
     with pytest.raises(ValueError, match=r"dataset 'openai/no-such-data'.*cannot be loaded from the Hub"):
         load_problems(Benchmark("mine", source=Source("openai/no-such-data")))
+
+
+@pytest.mark.parametrize(("pinned", "taken"), [("a" * 40, "a" * 40), (None, "b" * 40)])
+def test_hub_dataset_is_read_at_its_commit_or_at_the_newest_which_is_told(monkeypatch, pinned, taken):
+    def load_dataset(path, name, split, revision):
+        assert (path, name, split, revision) == ("me/mine", "main", "train", taken)
+        return Dataset.from_list(TWO)
+
+    monkeypatch.setattr("acpo_trl.evaluation.load.load_dataset", load_dataset)
+    monkeypatch.setattr("acpo_trl.evaluation.load.HfApi.dataset_info", lambda *_: SimpleNamespace(sha="b" * 40))
+    problems, origin = load_problems(Benchmark("mine", source=Source("me/mine", "main", "train", pinned)))
+    assert origin == f"me/mine@{taken}" and [p.row["answer"] for p in problems] == ["2", "4"]
 
 
 def test_benchmark_without_source_is_refused():
