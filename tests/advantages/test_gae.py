@@ -106,10 +106,6 @@ def test_without_discount_and_with_a_critic_that_knows_nothing_it_is_rewards_to_
     assert alone(turns, gamma=1.0, lam=1.0) == [[1.25, 0.75, 0.75, 1.0]] * 2
 
 
-def test_single_turn_gets_reward_minus_value():
-    assert alone([(1.0, [0.75])]) == [[0.25], [1.0]]
-
-
 @by_estimator
 def test_lone_turn_of_the_batch_keeps_its_advantage(name):
     advantages, targets = ESTIMATORS[name][0](valued([([(1.0, [0.75, 0.5])], None)]))

@@ -7,7 +7,7 @@ import torch
 from state_tables import episodes_of, keyed
 from turn_tables import close, table
 
-from acpo_trl.advantages import gigpo, local, outcome, similar_keys
+from acpo_trl.advantages import gigpo, local, similar_keys
 from acpo_trl.advantages.process import rewards_to_go
 from acpo_trl.advantages.state import normalize, state_labels, step_returns
 
@@ -76,12 +76,6 @@ def test_three_returns_from_one_state_of_a_shop(by_std, expected):
 def test_penalty_of_an_invalid_action_stays_on_its_turn():
     returns = rewards_to_go(table([[None, None, 1.0]]), 0.95) + 0.1 * local(table([[0.0, -1.0, 0.0]]))
     assert returns[0].tolist() == pytest.approx([0.9025, 0.85, 1.0])
-
-
-def test_single_turn_counts_once_with_the_guard_and_twice_without():
-    turns = keyed(episodes_of(["aX", "aY", "aZ"], [1.0, 0.0, 0.0]))
-    assert gigpo(turns, omega=0.5).tolist() == close(outcome(turns).tolist())
-    assert gigpo(turns, omega=0.5, guard_first_turn=False).tolist() == close((1.5 * outcome(turns)).tolist())
 
 
 @pytest.mark.parametrize(

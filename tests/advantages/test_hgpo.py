@@ -2,9 +2,8 @@
 
 import pytest
 from state_tables import episodes_of, keyed
-from turn_tables import close
 
-from acpo_trl.advantages import hgpo, outcome
+from acpo_trl.advantages import hgpo
 
 THREE = episodes_of(["0X 1X 2X", "0X 1X 2X", "0X 4X 2X"], [1.0, 0.0, 1.0])  # states s0 to s4
 
@@ -36,12 +35,6 @@ def test_without_history_it_compares_states_alone():
     advantages = hgpo(keyed(THREE), max_history=0, epsilon=1e-6)
     expected = [0.707105, 0.999998, 0.707105, -1.41421, -0.999998, -1.414211, 0.707105, 0.0, 0.707105]
     assert advantages.flatten().tolist() == pytest.approx(expected, abs=1e-5)
-
-
-def test_single_turn_is_grpo_with_the_standard_deviation_of_the_population():
-    turns = keyed(episodes_of(["aX", "aY", "aZ", "aX"], [1.0, 0.0, 0.0, 0.0]))
-    expected = outcome(turns) * (4 / 3) ** 0.5
-    assert hgpo(turns).tolist() == close(expected.tolist(), rel=1e-4)
 
 
 def test_state_that_nobody_else_met_gets_nothing():

@@ -10,8 +10,6 @@ from turn_tables import as_lists, close, reward_tables, table
 
 from acpo_trl.advantages import (
     TURN_ESTIMATORS,
-    discounted,
-    gtpo_turn,
     kevin,
     milestone,
     mt_grpo,
@@ -98,20 +96,9 @@ def test_completion_without_company_has_no_advantage(name, options, rewards):
     assert (TURN_ESTIMATORS[name](table(rewards), **options) == 0).all()
 
 
-def test_kevin_compares_turns_of_a_group_of_one_with_each_other():
-    assert kevin(table([[0.3, 1.0]]))[0].tolist() == pytest.approx(naive.z([0.7, 1.0]))
-
-
 @over([case for case in CASES if case[0] in ("milestone", "mt_grpo", "turn_rtg")])
 def test_equal_outcomes_of_several_turns_give_no_advantage(name, options):
     assert (TURN_ESTIMATORS[name](table([[None, 1.0], [None, 1.0]]), **options) == 0).all()
-
-
-@pytest.mark.parametrize("estimate", [discounted, kevin, gtpo_turn])
-def test_discount_before_standardization_blames_the_first_turns_of_a_group_that_succeeded(estimate):
-    """A property of these methods, not a wish: the docs warn of it."""
-    first, last = estimate(table([[None, 1.0], [None, 1.0]]))[0].tolist()
-    assert first < 0 < last
 
 
 @by_case

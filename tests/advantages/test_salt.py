@@ -30,11 +30,6 @@ def test_transitions_that_differ_in_one_part_are_two(other):
     assert advantages[:, 0].tolist() == [1.0, -1.0]
 
 
-def test_identical_single_turns_share_their_mean_and_the_other_keeps_its_own():
-    advantages = salt(keyed(episodes_of(["aX", "aX", "aY"], [1.0, 0.0, 0.0])), epsilon=1e-6)
-    assert advantages.flatten().tolist() == pytest.approx([0.288675, 0.288675, -0.577349], abs=1e-5)
-
-
 def test_turn_without_tokens_is_a_transition_like_any():
     episodes = episodes_of(["aX bX", "aX bX", "aX bY"], [1.0, 0.0, 0.0])
     for episode in episodes[:2]:

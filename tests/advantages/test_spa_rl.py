@@ -146,14 +146,6 @@ def test_truncated_completion_is_fitted_to_the_reward_it_got():
     assert fused_rewards(turns, beta=0.0, rescale=True)[0, :2].tolist() == pytest.approx([0.2, 0.2])
 
 
-def test_single_turns_with_exact_contributions_are_grpo():
-    outcomes = [1.0, 0.5, 0.0, 0.0]
-    turns = progressing([episode_of([reward], reward) for reward in outcomes])
-    mean, std = 0.375, torch.tensor(outcomes).std().item()
-    expected = [[(reward - mean) / (std + 1e-4)] for reward in outcomes]
-    assert spa_rl(turns)[0].tolist() == close(expected, abs=1e-6)
-
-
 def test_completions_that_contribute_alike_have_no_advantage():
     turns = progressing([episode_of([0.1, 0.2], 1.0), episode_of([0.1, 0.2], 0.0)])
     assert (spa_rl(turns)[0] == 0).all()

@@ -116,12 +116,6 @@ def test_unscored_completion_is_no_failure(name):
 
 
 @pytest.mark.parametrize("estimate", [gigpo, salt])
-def test_single_turns_with_distinct_answers_are_grpo(estimate):
-    turns = keyed(episodes_of(["aW", "aX", "aY", "aZ"], [1.0, 0.0, 0.0, 0.5]))
-    assert estimate(turns).tolist() == close(outcome(turns).tolist(), abs=1e-12)
-
-
-@pytest.mark.parametrize("estimate", [gigpo, salt])
 def test_without_a_repeated_state_it_is_grpo(estimate):
     turns = keyed(episodes_of(["aX bX cX", "aY dX", "aZ eX fX gX"], [1.0, 0.0, 0.3]))
     assert estimate(turns).tolist() == close(outcome(turns).tolist(), abs=1e-12)
