@@ -6,6 +6,7 @@ What must not matter holds a canary, or a key that would match.
 from typing import NamedTuple
 
 import torch
+from hypothesis import strategies as st
 from reference.turns import z
 from turn_tables import table
 
@@ -105,3 +106,23 @@ def standardized(rows):
     """z-scores over the entries of all rows."""
     flat = iter(z([value for row in rows for value in row]))
     return [[next(flat) for _ in row] for row in rows]
+
+
+numbers = st.sampled_from([0.0, 1.0, 0.3, -0.7, 0.25])
+turns_strategy = st.builds(
+    Turn,
+    reward=st.none() | numbers,
+    tokens=st.lists(st.builds(Token, st.integers(5, 6), st.sampled_from([0.1, 0.5, 0.9]), numbers), max_size=2).map(
+        tuple
+    ),
+    state=st.sampled_from("ab"),
+    action=st.sampled_from("XY"),
+    belief=st.sampled_from([-4.0, -1.0, -0.5]),
+    contribution=numbers,
+    is_valid=st.booleans(),
+)
+completions_strategy = st.builds(Completion, st.lists(turns_strategy, max_size=3).map(tuple), st.none() | numbers)
+tables = st.integers(1, 3).flatmap(
+    lambda size: st.tuples(st.lists(completions_strategy, min_size=2 * size, max_size=2 * size), st.just(size))
+)
+"""Completions of two groups, and how many are in each."""

@@ -60,6 +60,28 @@ def test_cispo_clamps_the_weight_at_epsilon_high_itself(make_trainer):
 
 
 @pytest.mark.parametrize(
+    ("advantage", "expected"), [(1.0, [-0.5, -0.9, -1.0, -1.1, -1.2, -1.2]), (-1.0, [0.8, 0.9, 1.0, 1.1, 1.5, 3.0])]
+)
+def test_delta_is_the_second_bound_of_dual_clip(make_trainer, advantage, expected):
+    trainer = scripted(make_trainer, torch.zeros(1, 1), loss_type="grpo", delta=3.0)
+    losses = [
+        trainer._compute_loss(
+            trainer.model, batch((-torch.tensor([[ratio]]).log()).tolist(), [advantage], [[1]])
+        ).item()
+        for ratio in (0.5, 0.9, 1.0, 1.1, 1.5, 4.0)
+    ]
+    assert losses == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize(("loss_type", "expected"), [("grpo", -0.5), ("sapo", -1.0), ("dapo", -1.0)])
+def test_row_without_model_tokens_adds_nothing_but_counts_in_a_mean_of_rows(make_trainer, loss_type, expected):
+    log_probs = torch.zeros(2, 2)
+    trainer = scripted(make_trainer, log_probs, loss_type=loss_type)
+    inputs = batch(log_probs.tolist(), [1.0, 1.0], [[1, 1], [0, 0]])
+    assert trainer._compute_loss(trainer.model, inputs).item() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
     ("loss_type", "expected"),
     [("grpo", 3.0), ("sapo", 3.0), ("bnpo", 2.5), ("dr_grpo", 0.625), ("dapo", 1.0), ("cispo", 1.0)],
 )
