@@ -79,6 +79,11 @@ def test_four_kinds_are_combined_with_their_weights_and_a_format_error_stays_on_
         "cost": table([[-1, -1], [-1, -1, -1], [-1.0]]),
         "format": table([[0, 0], [0, -1, 0], [0.0]]),
     }
+    of_completions = {kind: outcome(tables[kind])[:, 0].tolist() for kind in ("outcome", "cost")}
+    assert of_completions["outcome"] == pytest.approx([0.57725, -1.154501, 0.57725], abs=1e-5)
+    assert of_completions["cost"] == pytest.approx([0.0, -0.9999, 0.9999], abs=1e-5)
+    returns = [[1.648927, -0.809101, 0.0], [0.358462, 0.419913, -0.809101], [-0.809101, 0.0, 0.0]]
+    assert process(tables["process"]).tolist() == close(returns, abs=1e-5)
     advantages, shares, _ = combine(tables, {"outcome": 1.0, "process": 0.5, "cost": 0.05, "format": 0.1})
     expected = [[1.401714, 0.1727, 0.0], [-1.025264, -1.094539, -1.609046], [0.222695, 0.0, 0.0]]
     assert advantages.tolist() == close(expected, abs=1e-5)

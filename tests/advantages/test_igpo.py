@@ -118,15 +118,17 @@ def test_gains_of_the_worked_example(pair, gain, probability_gain):
 
 
 @pytest.mark.parametrize(
-    ("gain", "normalization", "expected"),
+    ("gain", "normalization", "gamma", "expected"),
     [
-        ("prob", "joint", [[1.783404, 1.809354, 2.188241], [-1.783404, -1.24965, -0.596256]]),
-        ("log", "separate", [[2.165404, 0.633111, 0.999998], [-2.165404, -2.230149, -0.999998]]),
+        ("prob", "joint", 0.0, [[-0.0259505, -0.378887, 2.188241], [-0.533753, -0.653395, -0.596256]]),
+        ("prob", "joint", 1.0, [[1.783404, 1.809354, 2.188241], [-1.783404, -1.24965, -0.596256]]),
+        ("log", "separate", 0.0, [[1.532293, -0.366887, 0.999998], [0.0647448, -1.230151, -0.999998]]),
+        ("log", "separate", 1.0, [[2.165404, 0.633111, 0.999998], [-2.165404, -2.230149, -0.999998]]),
     ],
 )
-def test_igpo_has_the_worked_numbers(gain, normalization, expected):
-    advantages = igpo(believing(episodes_of(BELIEFS, [1.0, 0.0])), gain=gain, normalization=normalization)
-    assert advantages.tolist() == close(expected, abs=1e-5)
+def test_igpo_has_the_worked_numbers(gain, normalization, gamma, expected):
+    turns = believing(episodes_of(BELIEFS, [1.0, 0.0]))
+    assert igpo(turns, gain=gain, normalization=normalization, gamma=gamma).tolist() == close(expected, abs=1e-5)
 
 
 def test_log_gains_drown_the_outcome_if_normalised_jointly():

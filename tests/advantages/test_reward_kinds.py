@@ -34,6 +34,9 @@ def test_gdpo_tells_one_better_reward_from_two():
 
     assert before_batch([[0.0, 0.0], [1.0, 0.0]]) == pytest.approx([-0.707007, 0.707007], abs=1e-5)
     assert before_batch([[0.0, 0.0], [1.0, 1.0]]) == pytest.approx([-1.414014, 1.414014], abs=1e-5)
+    both = {"outcome": table([[0.0], [1.0]]), "format": table([[0.0], [1.0]])}
+    summed = mixed(both, ONES, outcome)[0].flatten().tolist()
+    assert summed == pytest.approx([-0.707057, 0.707057], abs=1e-6)  # as if one were better
     # in one batch of both groups the second counts twice as much
     tables = {
         "outcome": table([[0.0], [1.0], [0.0], [1.0]], 2),

@@ -32,8 +32,11 @@ def batch(old, advantages, mask, num_items=None):
     ("ratio", "positive", "negative"),
     [
         (0.2, (1.240102, 0.171128), (1.148704, 0.168489)),
+        (0.5, (1.510163, 0.470007), (1.415938, 0.46707)),
+        (0.8, (1.800664, 0.792053), (1.705494, 0.791244)),
         (1.0, (2.0, 1.0), (1.904762, 1.0)),
         (1.2, (2.199336, 1.18808), (2.10403, 1.186867)),
+        (2.0, (2.924234, 1.572895), (2.822, 1.53622)),
         (5.0, (3.928055, 0.353254), (3.753242, 0.291115)),
     ],
 )
@@ -57,6 +60,27 @@ def test_cispo_clamps_the_weight_at_epsilon_high_itself(make_trainer):
     assert loss.item() == pytest.approx(2.057895, abs=1e-5)
     assert log_probs.grad[0].tolist() == pytest.approx([-0.2, -1.0, -0.148164], abs=1e-5)
     assert log_probs.grad[1].tolist() == pytest.approx([0.180967, 0.298365, 0.0], abs=1e-5)
+
+
+GSPO_LOG_PROBS = [[-1.0, -2.0, -0.5], [-0.7, -0.3, -1.1]]
+GSPO_OLD = [[-1.001, -2.0005, -0.4995], [-0.7, -0.3003, -1.1]]
+
+
+@pytest.mark.parametrize(
+    ("advantages", "epsilons", "expected"),
+    [
+        ([[1.0, 1.0, 1.0], [-1.0, -1.0, -1.0]], (3e-4, 4e-4), [[-0.166722] * 3, [0.250038, 0.250038, 0.0]]),
+        ([[1.0, -0.5, 0.5], [-1.0, 0.3, 0.0]], (0.5, 0.5), [[-0.0555741] * 3, [0.0875131, 0.0875131, 0.0]]),
+    ],
+    ids=["constant", "varying"],
+)
+def test_gspo_gives_all_tokens_of_a_sequence_the_same_gradient(make_trainer, advantages, epsilons, expected):
+    log_probs = torch.tensor(GSPO_LOG_PROBS, requires_grad=True)
+    low, high = epsilons
+    settings = {"loss_type": "grpo", "importance_sampling_level": "sequence", "epsilon": low, "epsilon_high": high}
+    trainer = scripted(make_trainer, log_probs, **settings)
+    trainer._compute_loss(trainer.model, batch(GSPO_OLD, advantages, [[1, 1, 1], [1, 1, 0]])).backward()
+    assert log_probs.grad.tolist() == [pytest.approx(row, abs=1e-5) for row in expected]
 
 
 @pytest.mark.parametrize(
