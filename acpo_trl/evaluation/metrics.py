@@ -2,6 +2,17 @@
 
 A verdict is 0 (wrong) to 1 (right). Samples without one are taken out before, so a problem may have fewer than k. What
 is not known, such as the mean over no problem, is None.
+
+Why `interval` is the bootstrap it is: share of 95% intervals that held the truth, lowest and mean over 18 cases (1, 2
+and 8 samples; chance of a right one from Beta(1, 1), (.5, .5), (.2, .2), (.3, 3), (2, 6), (8, 1)), 1000 runs of each,
+1000 resamples. On the right, for the difference to a model that gets a tenth of the misses right. Studentized
+intervals hold a mean by their length: 0.82 for 15 problems, one sample and Beta(8, 1), where `interval` has 0.34.
+
+    mean  percentile   BCa          studentized  `interval`   paired  percentile   BCa          studentized  `interval`
+    15    0.876 0.931  0.900 0.957  0.943 0.984  0.909 0.965  15      0.794 0.899  0.764 0.880  0.848 0.915  0.947 0.958
+    30    0.848 0.937  0.937 0.956  0.948 0.972  0.930 0.961  30      0.902 0.933  0.880 0.922  0.896 0.933  0.953 0.964
+    100   0.914 0.946  0.942 0.954  0.944 0.958  0.943 0.957  100     0.919 0.943  0.920 0.939  0.923 0.940  0.937 0.957
+    500   0.930 0.949  0.928 0.950  0.930 0.950  0.931 0.951  500     0.934 0.950  0.932 0.948  0.928 0.948  0.934 0.954
 """
 
 from collections import defaultdict
@@ -20,14 +31,7 @@ DECIMALS = 12
 
 
 def mean_at_k(verdicts: Iterable[Sequence[float]]) -> float | None:
-    """Mean over problems of the mean verdict of their samples.
-
-    Args:
-        verdicts: of the samples of each problem.
-
-    Raises:
-        ValueError: a problem has no verdict, or one is outside 0 to 1.
-    """
+    """Mean over problems of the mean verdict of their samples, see `problem_mean`."""
     return _mean(map(problem_mean, verdicts))
 
 
@@ -42,7 +46,11 @@ def maj_at_k(votes: Iterable[Sequence[Vote]]) -> float | None:
 
 
 def problem_mean(verdicts: Sequence[float]) -> float:
-    """Mean verdict of the samples of one problem, the same to the last bit in any order."""
+    """Mean verdict of the samples of one problem, the same to the last bit in any order.
+
+    Raises:
+        ValueError: no verdict, or one outside 0 to 1.
+    """
     if not verdicts:
         raise ValueError("verdicts []: a mean of none is unknown; expected one or more; leave the problem out")
     wrong = [verdict for verdict in verdicts if not 0 <= verdict <= 1]
@@ -92,7 +100,7 @@ def problem_maj_at_k(votes: Sequence[Vote]) -> float:
     classes = defaultdict(list)
     for answer, verdict in votes:
         classes[answer].append(verdict)
-    problem_mean([verdict for _, verdict in votes])  # refuses what has no mean
+    problem_mean([verdict for _, verdict in votes])  # raises for what has no mean
     classes.pop(None, None)
     most = max(map(len, classes.values()), default=0)
     return fmean([fmean(each) for each in classes.values() if len(each) == most] or [0.0])
@@ -138,16 +146,16 @@ def interval(
         ValueError: a value outside the bounds, or an argument outside its range.
 
     Source: Efron 1979, Ann. Stat. 7:1; Agresti and Coull 1998, Am. Stat. 52:119, for unseen problems; Hanley and
-    Lippman-Hand 1983, JAMA 249:1743. Coverage is measured in tests/evaluation/test_coverage.py.
+    Lippman-Hand 1983, JAMA 249:1743.
     """
     _check_range("confidence", confidence, 0.5, 0.999)
     _check_range("resamples", resamples, 100, 10_000_000)
     known = np.round(list(values), DECIMALS)
-    for value in known:
-        _check_range("value of a problem", float(value), *bounds)
     n = len(known)
     if not n:
         return None
+    for value in (known.min(), known.max()):
+        _check_range("value of a problem", float(value), *bounds)
     if known.min() == known.max():
         return _rule_of_three(float(known[0]), n, confidence, bounds)
     distinct, counts = np.unique(np.append(known, _unseen(known, bounds)), return_counts=True)

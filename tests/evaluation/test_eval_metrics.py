@@ -1,7 +1,8 @@
-"""The numbers of an evaluation: enumerations, and what must not matter."""
+"""The numbers of an evaluation: enumerations, what must not matter, and how often an interval holds the truth."""
 
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -80,7 +81,7 @@ def test_sign_test_is_the_share_of_coin_falls_as_uneven(gained, lost):
 
 def test_sign_test_of_a_textbook_case_and_of_thousands():
     assert sign_test(8, 1) == 0.0390625  # 2 * (1 + 9) / 512
-    assert sign_test(2000, 2000) == 1.0
+    assert sign_test(20, 20) == 1.0
     assert sign_test(2100, 1900) == pytest.approx(0.001651, abs=2e-6)  # normal tail with continuity correction
 
 
@@ -192,3 +193,56 @@ def test_paired_the_other_way_round_swaps_the_sign(pairs, random):
 def test_what_cannot_be_counted_is_refused(call, words):
     with pytest.raises(ValueError, match=words):
         call()
+
+
+# Chance of a right sample over problems: Beta(alpha, beta), from even to nearly always wrong or right.
+POPULATIONS = [(1, 1), (0.5, 0.5), (0.2, 0.2), (0.3, 3), (2, 6), (8, 1)]
+
+
+def draw(n, population, k, times, seed):
+    """(times, n, k) verdicts of a model, and those of one that gets a tenth of what the first misses."""
+    random = np.random.default_rng(seed)
+    chances = random.beta(*population, size=(times, n, 1))
+    return [(random.random((times, n, k)) < p).astype(float) for p in (chances, chances + 0.1 * (1 - chances))]
+
+
+def coverage(intervals, truth):
+    return np.mean([low - 1e-9 <= truth <= high + 1e-9 for low, high, *_ in intervals])
+
+
+def test_interval_holds_the_truth_as_often_as_it_says():
+    verdicts, _ = draw(30, (0.5, 0.5), 8, times=500, seed=0)
+    assert 0.925 < coverage([interval(each, resamples=500) for each in verdicts.mean(2)], 0.5) < 0.975
+    assert 0.76 < coverage([interval(each, 0.8, resamples=500) for each in verdicts.mean(2)], 0.5) < 0.86
+
+
+def test_a_bootstrap_of_samples_instead_of_problems_would_be_caught():
+    verdicts, _ = draw(30, (0.5, 0.5), 8, times=500, seed=0)
+    assert coverage([interval(each.ravel(), resamples=500) for each in verdicts], 0.5) < 0.7
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("k", [1, 2, 8])
+@pytest.mark.parametrize(("n", "lowest"), [(15, 0.88), (30, 0.90), (100, 0.91), (500, 0.92)])
+def test_interval_holds_the_truth_in_all_populations(n, lowest, k):
+    for population in POPULATIONS:
+        miss = population[1] / sum(population)
+        before, after = (verdicts.mean(2) for verdicts in draw(n, population, k, times=600, seed=n + k))
+        of_means = [interval(each, resamples=500) for each in before]
+        assert coverage(of_means, 1 - miss) > lowest, population
+        of_differences = [interval(each, resamples=500, bounds=(-1, 1)) for each in after - before]
+        assert coverage(of_differences, 0.1 * miss) > max(lowest, 0.91), population
+
+
+@pytest.mark.slow
+def test_the_other_bootstraps_miss_the_truth_or_say_little():
+    before, after = (verdicts.mean(2) for verdicts in draw(15, (8, 1), 1, times=600, seed=0))
+    chosen = [interval(each, resamples=500, bounds=(-1, 1)) for each in after - before]
+    others = [
+        naive.other_bootstraps(each, seed, 500) or dict.fromkeys(("percentile", "bca", "studentized"), same)
+        for seed, (each, same) in enumerate(zip(after - before, chosen, strict=True))
+    ]
+    held = {name: coverage([other[name] for other in others], 0.1 / 9) for name in others[0]}
+    assert coverage(chosen, 0.1 / 9) > 0.93 > 0.88 > max(held.values()), held
+    assert np.mean([high - low for low, high, _ in chosen]) < 0.6
+    assert np.mean([np.diff(other["studentized"][:2]) for other in others]) > 0.6
