@@ -6,7 +6,7 @@ from torch import Tensor
 from .given import given
 from .needs import needs
 from .state import check_choice
-from .table import TurnRewards
+from .table import TurnRewards, existing
 
 EPSILON = 1e-8  # of a variance, as in verl: added to a deviation, it would blow up the rounding of equal advantages
 
@@ -130,8 +130,3 @@ def values_behind(turns: TurnRewards, bootstrap: bool) -> Tensor:
     if not bootstrap:
         return zeros
     return torch.where(given(turns, "is_truncated"), given(turns, "end_values").to(zeros), zeros)
-
-
-def existing(turns: TurnRewards) -> TurnRewards:
-    """The table with nothing where turns do not exist."""
-    return turns._replace(values=turns.values.masked_fill(~turns.exists, torch.nan))

@@ -5,11 +5,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .gae import existing
 from .given import given
 from .needs import needs
 from .state import check_choice, count_alike, label, normalize, prompts
-from .table import TokenTable, TurnRewards
+from .table import TokenTable, TurnRewards, existing
 
 EPSILON = 1e-8
 

@@ -5,12 +5,11 @@ import math
 import torch
 from torch import Tensor
 
-from .gae import existing
 from .given import given
 from .gtpo import policy_entropies
 from .needs import needs
 from .state import label, prompts
-from .table import EPSILON, TokenTable, TurnRewards, standardize
+from .table import EPSILON, TokenTable, TurnRewards, existing, standardize
 
 
 @needs("tokens")

@@ -40,7 +40,7 @@ def igpo(turns: TurnRewards, *, gain: str = "log", normalization: str = "separat
     """
     check_choice("normalization", normalization, ("separate", "joint"))
     turns = comparable(turns)
-    gains, is_last = information_gains(turns, gain), _is_last(turns)
+    gains, is_last = information_gains(turns, gain), turns.is_last
     outcomes = turns.totals.unsqueeze(1)
     if normalization == "joint":
         rewards = _standardize(torch.where(is_last, outcomes, gains), turns)
@@ -64,14 +64,8 @@ def information_gains(turns: TurnRewards, gain: str = "log") -> Tensor:
     beliefs = given(turns, "beliefs").to(turns.values)
     beliefs = beliefs if gain == "log" else beliefs.exp()
     gains = beliefs.roll(-1, dims=1) - beliefs
-    gains = gains.masked_fill(~turns.is_scored | _is_last(turns), torch.nan)
+    gains = gains.masked_fill(~turns.is_scored | turns.is_last, torch.nan)
     return _move_to_tokens(gains, given(turns, "num_tokens") > 0)
-
-
-def _is_last(turns: TurnRewards) -> Tensor:
-    """(N, K) bool"""
-    position = torch.arange(turns.values.size(1), device=turns.values.device)
-    return position == turns.num_turns.unsqueeze(1) - 1
 
 
 def _move_to_tokens(gains: Tensor, has_tokens: Tensor) -> Tensor:

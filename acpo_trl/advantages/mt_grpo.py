@@ -30,8 +30,7 @@ def mt_grpo(turns: TurnRewards, *, alpha: float = 1.0, form: str = "paper") -> T
     """
     if form not in ("paper", "code"):
         raise ValueError(f"form {form!r}: no such form of MT-GRPO; expected 'paper' or 'code'; set one of them.")
-    position = torch.arange(turns.values.size(1), device=turns.values.device)
-    is_last = position == turns.num_turns.unsqueeze(1) - 1
+    is_last = turns.is_last
     outcome = turns._replace(values=turns.values.masked_fill(~is_last, torch.nan))
     intermediate = turns._replace(values=turns.values.masked_fill(is_last, torch.nan))
     by_outcome = standardize(outcome.totals, turns.num_generations).unsqueeze(1)
@@ -41,6 +40,7 @@ def mt_grpo(turns: TurnRewards, *, alpha: float = 1.0, form: str = "paper") -> T
     else:
         by_sum = standardize(intermediate.totals, turns.num_generations).unsqueeze(1)
         by_total = standardize(turns.totals, turns.num_generations).unsqueeze(1)
-        advantages = by_outcome + alpha * torch.where(position == 0, by_sum, 0)
+        advantages = by_outcome.repeat(1, turns.values.size(1))
+        advantages[:, :1] += alpha * by_sum
         advantages = torch.where(turns.num_turns.unsqueeze(1) == 1, by_total, advantages)
     return torch.where(turns.exists, advantages, 0)

@@ -46,8 +46,7 @@ def discounted(turns: TurnRewards, *, gamma: float = 0.95, failure: float = 0.0)
     Returns:
         (N, K), 0 for turns that do not exist, rows that nobody scored and groups with one scored row.
     """
-    position = torch.arange(turns.values.size(1), device=turns.values.device)
-    has_failed = (position == turns.num_turns.unsqueeze(1) - 1) & (turns.values == 0)
+    has_failed = turns.is_last & (turns.values == 0)
     return process(compared(turns._replace(values=turns.values.masked_fill(has_failed, failure))), gamma=gamma)
 
 

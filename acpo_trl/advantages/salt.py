@@ -3,12 +3,12 @@
 import torch
 from torch import Tensor
 
+from .given import given
 from .state import (
     NONE,
     check_choice,
     comparable,
     count_alike,
-    keys_of,
     label,
     normalize,
     prompts,
@@ -52,10 +52,8 @@ def salt(turns: TurnRewards, *, trajectory: str = "grpo", epsilon: float = EPSIL
 def _transitions(turns: TurnRewards) -> Tensor:
     """(N, K), equal for equal transitions of a group."""
     states = state_labels(turns)
-    position = torch.arange(states.size(1), device=states.device)
-    is_last = position == turns.num_turns.unsqueeze(1) - 1
-    next_states = states.roll(-1, dims=1).masked_fill(is_last, NONE)
-    return label(states, keys_of(turns, "action_keys"), next_states)
+    next_states = states.roll(-1, dims=1).masked_fill(turns.is_last, NONE)
+    return label(states, given(turns, "action_keys"), next_states)
 
 
 def _of_completions(turns: TurnRewards, trajectory: str, epsilon: float) -> Tensor:

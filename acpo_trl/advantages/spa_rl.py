@@ -3,12 +3,11 @@
 import torch
 from torch import Tensor
 
-from .gae import existing
 from .given import given
 from .needs import needs
 from .process import rewards_to_go
 from .state import check_choice
-from .table import EPSILON, TurnRewards, standardize
+from .table import EPSILON, TurnRewards, existing, standardize
 from .turn_rtg import standardize_by_index
 
 

@@ -6,8 +6,9 @@ from difflib import SequenceMatcher
 import torch
 from torch import Tensor
 
+from .given import given
 from .process import compared, rewards_to_go
-from .table import EPSILON, TurnRewards
+from .table import EPSILON, TurnRewards, existing
 
 NONE = -1  # keys are not negative: no state follows the last turn, a turn without tokens is no action
 
@@ -20,22 +21,6 @@ def check_choice(option: str, value: str, choices: Sequence[str]) -> None:
     """
     if value not in choices:
         raise ValueError(f"{option} {value!r}: no such choice; expected one of {list(choices)}.")
-
-
-def keys_of(turns: TurnRewards, name: str) -> Tensor:
-    """(N, K), the keys called `name`.
-
-    Raises:
-        ValueError: the table has none.
-    """
-    keys = getattr(turns, name)
-    if keys is None:
-        raise ValueError(
-            f"{name} None: turns that are alike cannot be found; expected (N, K) integers; the trainer gives them, "
-            "from the environment's names of states, else from the tokens shown and sampled; to a table of your own "
-            f"pass TurnRewards(..., {name}=...)."
-        )
-    return keys
 
 
 def prompts(turns: TurnRewards) -> Tensor:
@@ -54,12 +39,12 @@ def label(*columns: Tensor) -> Tensor:
 
 def state_labels(turns: TurnRewards) -> Tensor:
     """(N, K), equal for the turns of a group that start from the same state; those of other groups differ."""
-    return label(prompts(turns).unsqueeze(1).expand_as(turns.values), keys_of(turns, "state_keys"))
+    return label(prompts(turns).unsqueeze(1).expand_as(turns.values), given(turns, "state_keys"))
 
 
 def comparable(turns: TurnRewards) -> TurnRewards:
     """The table without what stands behind a last turn, and without completions that nothing can be compared with."""
-    return compared(turns._replace(values=turns.values.masked_fill(~turns.exists, torch.nan)))
+    return compared(existing(turns))
 
 
 def acts(turns: TurnRewards) -> Tensor:

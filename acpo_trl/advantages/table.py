@@ -61,6 +61,12 @@ class TurnRewards(NamedTuple):
         return torch.arange(self.values.size(1), device=self.values.device) < self.num_turns.unsqueeze(1)
 
     @property
+    def is_last(self) -> Tensor:
+        """(N, K) bool: no turn of the completion comes behind."""
+        position = torch.arange(self.values.size(1), device=self.values.device)
+        return position == self.num_turns.unsqueeze(1) - 1
+
+    @property
     def totals(self) -> Tensor:
         """(N,), the sum over the scored turns; NaN where none is."""
         return sum_scored(self.values, dim=1)
@@ -69,6 +75,11 @@ class TurnRewards(NamedTuple):
     def is_scored(self) -> Tensor:
         """(N, K) bool: the turn exists, and somebody scored a turn of its completion."""
         return self.exists & ~self.totals.isnan().unsqueeze(1)
+
+
+def existing(turns: TurnRewards) -> TurnRewards:
+    """The table with nothing where turns do not exist."""
+    return turns._replace(values=turns.values.masked_fill(~turns.exists, torch.nan))
 
 
 def sum_scored(values: Tensor, dim: int) -> Tensor:

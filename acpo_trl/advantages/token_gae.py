@@ -6,11 +6,11 @@ import torch
 from torch import Tensor
 
 from ..turns import spread_turns
-from .gae import existing, gae, merged_rewards, values_behind, whiten
+from .gae import gae, merged_rewards, values_behind, whiten
 from .given import given
 from .needs import needs
 from .state import check_choice
-from .table import TurnRewards
+from .table import TurnRewards, existing
 
 
 @needs("tokens", "token_values")
