@@ -67,7 +67,9 @@ def beliefs_of(trainer: Any, options: BeliefOptions) -> list[list[float | None]]
             context = [*row.prompt_ids, *row.completion_ids[: view.span[0]], *prefix]
             jobs += [(index, turn, context, gold) for gold in golds[index] if gold]
     jobs.sort(key=lambda job: len(job[2]) + len(job[3]))
-    for (index, turn, _, _), score in zip(jobs, _score(trainer, [job[2:] for job in jobs]), strict=True):
+    with disable_gradient_checkpointing(trainer.model, trainer.args.gradient_checkpointing_kwargs):
+        scores = _score(trainer, [job[2:] for job in jobs])
+    for (index, turn, _, _), score in zip(jobs, scores, strict=True):
         known = beliefs[index][turn]
         beliefs[index][turn] = score if known is None else max(known, score)
     return beliefs
@@ -91,7 +93,6 @@ def _score_chunk(trainer: Any, chunk: Sequence[tuple[list[int], list[int]]]) -> 
     texts = [torch.tensor(context + gold, device=device) for context, gold in chunk]
     ids = pad(texts, padding_value=trainer._tokenizer.pad_token_id, padding_side="left")
     mask = pad([torch.ones_like(text) for text in texts], padding_value=0, padding_side="left")
-    with disable_gradient_checkpointing(trainer.model, trainer.args.gradient_checkpointing_kwargs):
-        log_probs, _, _ = trainer._get_per_token_logps_and_entropies(trainer.model, ids, mask, max(lengths))
+    log_probs, _, _ = trainer._get_per_token_logps_and_entropies(trainer.model, ids, mask, max(lengths))
     rows: list[Tensor] = [row[-length:] for row, length in zip(log_probs, lengths, strict=True)]
     return [row.float().mean().item() for row in rows]
