@@ -6,7 +6,7 @@ behind a completion that a limit ended, None for others. What must not matter ho
 
 import torch
 from hypothesis import strategies as st
-from turn_tables import table
+from turn_tables import close, table
 
 from acpo_trl.advantages import TokenTable
 
@@ -63,3 +63,18 @@ completions_strategy = st.lists(
     min_size=1,
     max_size=5,
 )
+
+
+def check_permuting(estimate, completions, random):
+    """Permuting completions permutes what they get."""
+    order = random.sample(range(len(completions)), len(completions))
+    before, after = (estimate(valued(rows)) for rows in (completions, [completions[i] for i in order]))
+    for one, other in zip(before, after, strict=True):
+        assert other.tolist() == close(one[order].tolist(), nan_ok=True)
+
+
+def check_canary(estimate, completions, canary):
+    """What stands where nothing is read makes no difference."""
+    clean, dirty = (estimate(valued(completions, 1, it, it)) for it in (0.0, canary))
+    for one, other in zip(clean, dirty, strict=True):
+        torch.testing.assert_close(other, one, rtol=0, atol=0, equal_nan=True)
