@@ -219,7 +219,13 @@ METHODS = {
     "turns_spa_rl": {
         "credit_rule": "uniform",
         "turn_estimator": "spa_rl",
-        "turn_estimator_options": {"alpha": 1.0, "beta": 0.5, "grounding": "local", "baseline": "turn"},
+        "turn_estimator_options": {
+            "alpha": 1.0,
+            "beta": 0.5,
+            "grounding": "local",
+            "share_rest": True,
+            "baseline": "turn",
+        },
     },
     "turns_gigpo_similar": {
         "credit_rule": "uniform",

@@ -21,6 +21,7 @@ def spa_rl(
     rescale: bool = False,
     baseline: str = "turn",
     grounding: str = "local",
+    share_rest: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """Fused rewards to go, standardized; and the total rewards that the contributions of a completion add up to.
 
@@ -35,6 +36,8 @@ def spa_rl(
         grounding: "local" takes beta off the advantage of a turn whose action could not be carried out, and off no
             other. "fused" adds it to the rewards of the turns that could be, as in the paper: then a fault also blames
             the turns before it, and praises those of other completions.
+        share_rest: hand what contributions do not add up to out to all turns of the completion alike. An estimator that
+            has learned nothing says 0 of each, and without it a run begins with a step that teaches nothing.
 
     Returns:
         (N, K) advantages, 0 for turns that do not exist, have no tokens, or belong to a completion that nobody scored;
@@ -50,7 +53,8 @@ def spa_rl(
     check_choice("grounding", grounding, ("local", "fused"))
     turns = existing(turns)
     is_local = grounding == "local"
-    rewards = fused_rewards(turns, alpha=alpha, beta=0.0 if is_local else beta, rescale=rescale)
+    bonus = 0.0 if is_local else beta
+    rewards = fused_rewards(turns, alpha=alpha, beta=bonus, rescale=rescale, share_rest=share_rest)
     is_step = ~rewards.isnan()
     returns = rewards_to_go(turns._replace(values=rewards), gamma).masked_fill(~is_step, torch.nan)
     compare = standardize_by_index if baseline == "turn" else standardize
@@ -60,7 +64,9 @@ def spa_rl(
     return advantages, turns.totals.masked_fill(~is_step.any(dim=1), torch.nan)
 
 
-def fused_rewards(turns: TurnRewards, *, alpha: float = 1.0, beta: float = 0.5, rescale: bool = False) -> Tensor:
+def fused_rewards(
+    turns: TurnRewards, *, alpha: float = 1.0, beta: float = 0.5, rescale: bool = False, share_rest: bool = False
+) -> Tensor:
     """alpha * contribution, without gradient, + beta for a turn whose action could be carried out.
 
     Returns:
@@ -72,5 +78,8 @@ def fused_rewards(turns: TurnRewards, *, alpha: float = 1.0, beta: float = 0.5, 
         total = contributions.sum(dim=1, keepdim=True)
         scale = turns.totals.unsqueeze(1) / total
         contributions = torch.where(total.abs() > EPSILON, contributions * scale, contributions)
+    if share_rest:
+        rest = turns.totals.unsqueeze(1) - contributions.sum(dim=1, keepdim=True)
+        contributions = contributions + rest / is_step.sum(dim=1, keepdim=True).clamp(min=1)
     bonus = beta * given(turns, "is_valid").to(turns.values)
     return (alpha * contributions + bonus).masked_fill(~is_step, torch.nan)

@@ -15,6 +15,7 @@ OPTIONS = [
     {},
     {"rescale": True, "grounding": "fused"},
     {"baseline": "group", "gamma": 0.9, "alpha": 0.5, "beta": 0.2},
+    {"share_rest": True},
 ]
 by_option = pytest.mark.parametrize("options", OPTIONS, ids=str)
 
@@ -120,6 +121,15 @@ def test_rescaled_contributions_add_up_to_the_reward_unless_their_sum_is_nothing
     fused = fused_rewards(progressing([episode_of(contributions, reward)]), beta=0.0, rescale=True)
     can = abs(sum(contributions)) > 1e-4
     assert fused.sum().item() == pytest.approx(reward if can else sum(contributions), abs=1e-9)
+
+
+def test_an_estimator_that_has_learned_nothing_shares_the_reward_if_the_rest_is_shared():
+    good, bad = (episode_of([0.0, 0.0], reward) for reward in (1.0, 0.0))
+    assert fused_rewards(progressing([good, bad]), beta=0.0, share_rest=True).tolist() == [[0.5, 0.5], [0.0, 0.0]]
+    assert (spa_rl(progressing([good, bad]))[0] == 0).all()
+    advantages = spa_rl(progressing([good, bad]), share_rest=True)[0]
+    assert (advantages[0] > 0.7).all()
+    assert (advantages[1] < -0.7).all()
 
 
 def test_turn_without_tokens_is_dropped_and_the_others_absorb_its_share():

@@ -68,7 +68,7 @@ def igpo(episodes, size, log=True, joint=False, gamma=1.0):
     return advantages
 
 
-def fused(episode, alpha, beta, rescale):
+def fused(episode, alpha, beta, rescale, share_rest=False):
     """None for turns without tokens and completions that nobody scored."""
     outcome = total(rewards(episode))
     if outcome is None:
@@ -77,12 +77,19 @@ def fused(episode, alpha, beta, rescale):
     contributed = sum(turn["contribution"] for turn in episode if turn["tokens"])
     if rescale and abs(contributed) > 1e-4:
         scale = outcome / contributed
-    return [alpha * scale * turn["contribution"] + beta * turn["valid"] if turn["tokens"] else None for turn in episode]
+    steps = sum(1 for turn in episode if turn["tokens"])
+    share = (outcome - scale * contributed) / steps if share_rest and steps else 0.0
+    return [
+        alpha * (scale * turn["contribution"] + share) + beta * turn["valid"] if turn["tokens"] else None
+        for turn in episode
+    ]
 
 
-def spa_rl(episodes, size, alpha=1.0, beta=0.5, gamma=1.0, rescale=False, baseline="turn", grounding="local"):
+def spa_rl(
+    episodes, size, alpha=1.0, beta=0.5, gamma=1.0, rescale=False, baseline="turn", grounding="local", share_rest=False
+):
     advantages, targets = compared_returns(
-        episodes, size, alpha, beta * (grounding == "fused"), gamma, rescale, baseline
+        episodes, size, alpha, beta * (grounding == "fused"), gamma, rescale, baseline, share_rest
     )
     if grounding == "local":
         for episode, row in zip(episodes, advantages, strict=True):
@@ -92,10 +99,10 @@ def spa_rl(episodes, size, alpha=1.0, beta=0.5, gamma=1.0, rescale=False, baseli
     return advantages, targets
 
 
-def compared_returns(episodes, size, alpha, beta, gamma, rescale, baseline):
+def compared_returns(episodes, size, alpha, beta, gamma, rescale, baseline, share_rest):
     columns, targets = [], []
     for episode in episodes:
-        row = fused(episode, alpha, beta, rescale)
+        row = fused(episode, alpha, beta, rescale, share_rest)
         to_go = rewards_to_go(row, gamma)
         columns.append([None if r is None else g for r, g in zip(row, to_go, strict=True)])
         targets.append(total(rewards(episode)) if any(turn["tokens"] for turn in episode) else None)
