@@ -3,10 +3,10 @@
 import ast
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import NamedTuple
 
 from acpo_trl.rewards.extract import after_thinking
+from acpo_trl.rewards.syntax import parse
 from acpo_trl.sandbox.inside.names import free_names
 
 _FENCE = re.compile(r"^(?P<indent>[ \t]*)(?:[-*+] +|\d+[.)] +)?(?P<marks>`{3,}|~{3,})(?P<info>.*)$")
@@ -122,7 +122,7 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 def defined_names(code: str) -> set[str]:
     """Give the names that the code binds at its top level; of code that does not compile, those that lines define."""
-    tree = _parse(code)
+    tree = parse(code)
     if tree is None:
         return {first or second for first, second in _DEFINITION.findall(code)}
     names = set()
@@ -142,21 +142,13 @@ def defined_names(code: str) -> set[str]:
 
 def used_names(code: str) -> set[str]:
     """Give the names that the code uses and does not define; none of code that does not compile."""
-    tree = _parse(code)
+    tree = parse(code)
     return free_names(tree) if tree else set()
-
-
-@lru_cache(maxsize=32)
-def _parse(code: str) -> ast.Module | None:
-    try:
-        return ast.parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
 
 
 def _is_program(text: str, name: str) -> bool:
     """Is the text code, and more than a remark that happens to be?"""
-    if not text.strip() or _parse(text) is None:
+    if not text.strip() or parse(text) is None:
         return False
     return name in defined_names(text) if name else bool(_CALL_OR_ASSIGNMENT.search(text))
 
@@ -166,4 +158,4 @@ _CALL_OR_ASSIGNMENT = re.compile(r"\w\(|=|^[ \t]*import\b", re.MULTILINE)
 
 def _is_body(text: str, starter: str) -> bool:
     """Does the text continue the starter's last function?"""
-    return text[:1] in (" ", "\t") and bool(starter.strip()) and _parse(f"{starter}\n{text}") is not None
+    return text[:1] in (" ", "\t") and bool(starter.strip()) and parse(f"{starter}\n{text}") is not None

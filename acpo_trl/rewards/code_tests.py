@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from acpo_trl.rewards.syntax import parse
 from acpo_trl.sandbox import ExecResult, Exit, Limits, Sandbox, SandboxError, run
 from acpo_trl.sandbox.base import MemoryFile
 from acpo_trl.sandbox.inside.names import free_names
@@ -70,9 +71,8 @@ def read_tests(row: Mapping[str, Any]) -> CodeTests:
 
 def first_free_name(code: str) -> str:
     """Give the name that the code uses first of those it needs from elsewhere, "" if there is none."""
-    try:
-        tree = ast.parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = parse(code)
+    if tree is None:
         return ""
     wanted = free_names(tree) - {"candidate"} - set(sys.stdlib_module_names)
     uses = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in wanted]
@@ -137,11 +137,7 @@ def _parts(program: str, tests: CodeTests) -> list[str]:
     """Give the modules' worth of code to run: the starter, if it is code by itself, and the program."""
     if program[:1] in (" ", "\t"):
         return [f"{tests.starter}\n{program}"]  # the body of its last function
-    try:
-        ast.parse(tests.starter)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return [program]
-    return [tests.starter, program]
+    return [program] if parse(tests.starter) is None else [tests.starter, program]
 
 
 def _confront(sandbox: Sandbox, parts: list[str], task: dict, limits: Limits) -> tuple[dict, Exit]:
