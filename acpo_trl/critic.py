@@ -104,7 +104,7 @@ def explained_variance(values: Tensor, targets: Tensor) -> float:
     1 is a perfect critic, 0 one that says the same of every state; below 0 it is worse than that.
     """
     has_target = ~targets.isnan()
-    values, targets = values[has_target].double(), targets[has_target].double()
+    values, targets = values[has_target].cpu().double(), targets[has_target].cpu().double()  # MPS has no float64
     if len(targets) < 2 or targets.min() == targets.max():
         return torch.nan
     return (1 - (targets - values).var() / targets.var()).item()

@@ -50,6 +50,7 @@ def facts(completions, size=None, extra=0, canary=9.9):
         return entries
 
     return turns._replace(
+        values=turns.values.masked_fill(~turns.exists, canary),
         state_keys=of_turns(lambda turn: ord(turn.state), ord("a")),
         action_keys=of_turns(lambda turn: ord(turn.action) if turn.tokens else -1, ord("X")),
         num_tokens=of_turns(lambda turn: len(turn.tokens), 7),

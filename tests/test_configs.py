@@ -181,7 +181,7 @@ METHODS = {
     "turns_turn_ppo": {
         "credit_rule": "uniform",
         "turn_estimator": "turn_ppo",
-        "turn_estimator_options": {"gamma": 0.99, "lam": 0.9, "normalization": "token"},
+        "turn_estimator_options": {"gamma": 0.99, "lam": 0.9, "normalization": "token", "bootstrap": False},
         "kinds": "mixed",
         "ratio": "turn",
         "critic_options": {"learning_rate": 0.001},
@@ -200,14 +200,14 @@ METHODS = {
     "turns_ppo": {
         "credit_rule": "uniform",
         "turn_estimator": "ppo",
-        "turn_estimator_options": {"gamma": 1.0, "lam": 0.95, "normalization": "token"},
+        "turn_estimator_options": {"gamma": 1.0, "lam": 0.95, "normalization": "token", "bootstrap": False},
         "kinds": "mixed",
         "critic_options": {"learning_rate": 0.001, "clip": 0.2},
     },
     "turns_bilevel_gae": {
         "credit_rule": "uniform",
         "turn_estimator": "bilevel_gae",
-        "turn_estimator_options": {"turn_gamma": 0.95, "gamma": 1.0, "lam": 1.0},
+        "turn_estimator_options": {"turn_gamma": 0.95, "gamma": 1.0, "lam": 1.0, "bootstrap": False},
         "kinds": "mixed",
     },
     "turns_igpo": {
@@ -221,8 +221,7 @@ METHODS = {
         "turn_estimator": "spa_rl",
         "turn_estimator_options": {
             "alpha": 1.0,
-            "beta": 0.5,
-            "grounding": "local",
+            "beta": 0.0,
             "share_rest": True,
             "baseline": "turn",
         },

@@ -8,7 +8,7 @@ from torch import Tensor
 from .given import given
 from .needs import needs
 from .state import check_choice, count_alike, label, normalize, prompts
-from .table import TokenTable, TurnRewards, existing
+from .table import TokenTable, TurnRewards
 
 EPSILON = 1e-8
 
@@ -135,7 +135,7 @@ class _Sides(NamedTuple):
 
 def _sides(turns: TurnRewards, success_above: float) -> _Sides:
     tokens: TokenTable = given(turns, "tokens")
-    totals = existing(turns).totals.unsqueeze(1)
+    totals = turns.totals.unsqueeze(1)
     is_success = totals > success_above
     entropies = policy_entropies(tokens).masked_fill(totals.isnan(), torch.nan)
     number = 2 * prompts(turns).unsqueeze(1) + is_success

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from .process import rewards_to_go
-from .table import TurnRewards, standardize
+from .table import TurnRewards, existing, standardize
 
 
 def kevin(turns: TurnRewards, *, mode: str = "sum", gamma: float = 0.4) -> Tensor:
@@ -35,7 +35,7 @@ def best_to_go(turns: TurnRewards, gamma: float) -> Tensor:
     Returns:
         (N, K), NaN for turns that do not exist and rows that nobody scored.
     """
-    returns, exists = turns.values.nan_to_num(nan=0.0), turns.exists
+    returns, exists = existing(turns).values.nan_to_num(nan=0.0), turns.exists
     for turn in reversed(range(returns.size(1) - 1)):
         best = torch.maximum(returns[:, turn], gamma * returns[:, turn + 1])
         returns[:, turn] = torch.where(exists[:, turn + 1], best, returns[:, turn])

@@ -4,14 +4,15 @@ import torch
 from torch import Tensor
 
 from .process import rewards_to_go
-from .table import TurnRewards, standardize
+from .table import TurnRewards, existing, standardize
 from .turn_rtg import standardize_by_index
 
 
 def mt_grpo(turns: TurnRewards, *, alpha: float = 1.0, form: str = "paper") -> Tensor:
     """Advantages of the intermediate rewards and of the outcome, from rewards of one table.
 
-    The reward of a completion's last turn is its outcome, those of the turns before are intermediate.
+    The reward of a completion's last turn is its outcome, those of the turns before are intermediate. What the first
+    turns earned without a token of the policy falls on the first turn that has some, as no turn stands before it.
 
     Args:
         turns: (N, K).
@@ -30,17 +31,30 @@ def mt_grpo(turns: TurnRewards, *, alpha: float = 1.0, form: str = "paper") -> T
     """
     if form not in ("paper", "code"):
         raise ValueError(f"form {form!r}: no such form of MT-GRPO; expected 'paper' or 'code'; set one of them.")
+    turns = existing(turns)
     is_last = turns.is_last
     outcome = turns._replace(values=turns.values.masked_fill(~is_last, torch.nan))
     intermediate = turns._replace(values=turns.values.masked_fill(is_last, torch.nan))
     by_outcome = standardize(outcome.totals, turns.num_generations).unsqueeze(1)
     if form == "paper":
-        by_turn = standardize_by_index(intermediate.values, turns.num_generations)
-        advantages = rewards_to_go(turns._replace(values=torch.where(is_last, by_outcome, by_turn)), alpha)
+        by_turn = fall_on_first(standardize_by_index(intermediate.values, turns.num_generations), turns)
+        advantages = rewards_to_go(turns._replace(values=by_turn + torch.where(is_last, by_outcome, 0)), alpha)
     else:
         by_sum = standardize(intermediate.totals, turns.num_generations).unsqueeze(1)
         by_total = standardize(turns.totals, turns.num_generations).unsqueeze(1)
-        advantages = by_outcome.repeat(1, turns.values.size(1))
-        advantages[:, :1] += alpha * by_sum
+        on_first = torch.zeros_like(turns.values)
+        on_first[:, :1] = by_sum
+        advantages = by_outcome + alpha * fall_on_first(on_first, turns)
         advantages = torch.where(turns.num_turns.unsqueeze(1) == 1, by_total, advantages)
     return torch.where(turns.exists, advantages, 0)
+
+
+def fall_on_first(advantages: Tensor, turns: TurnRewards) -> Tensor:
+    """Advantages (N, K) with those of the turns before the first that has tokens moved onto it."""
+    if turns.num_tokens is None:
+        return advantages
+    has_tokens = (turns.num_tokens > 0) & turns.exists
+    is_before = (has_tokens.cumsum(dim=1) == 0) & has_tokens.any(dim=1, keepdim=True)
+    is_first = has_tokens & (has_tokens.cumsum(dim=1) == 1)
+    moved = torch.where(is_before, advantages, 0).sum(dim=1, keepdim=True)
+    return torch.where(is_before, 0, advantages) + torch.where(is_first, moved, 0)

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from .table import TurnRewards, standardize
+from .table import TurnRewards, existing, standardize
 
 
 def rewards_to_go(turns: TurnRewards, gamma: float) -> Tensor:
@@ -12,7 +12,7 @@ def rewards_to_go(turns: TurnRewards, gamma: float) -> Tensor:
     Returns:
         (N, K), NaN for turns that do not exist and rows that nobody scored.
     """
-    returns = turns.values.nan_to_num(nan=0.0)
+    returns = existing(turns).values.nan_to_num(nan=0.0)
     for turn in reversed(range(returns.size(1) - 1)):
         returns[:, turn] += gamma * returns[:, turn + 1]
     return torch.where(turns.is_scored, returns, torch.nan)
@@ -55,7 +55,7 @@ def compared(turns: TurnRewards) -> TurnRewards:
 
     Standardized over its own turns, the discount alone would praise a success's last turns and blame its first.
     """
-    is_scored = (~turns.values.isnan()).any(dim=1).view(-1, turns.num_generations)
+    is_scored = (~turns.totals.isnan()).view(-1, turns.num_generations)
     is_alone = (is_scored.sum(dim=1) < 2).repeat_interleave(turns.num_generations)
     return turns._replace(values=turns.values.masked_fill(is_alone.unsqueeze(1), torch.nan))
 
@@ -68,4 +68,4 @@ def local(turns: TurnRewards) -> Tensor:
     Returns:
         (N, K), 0 for unscored turns.
     """
-    return turns.values.nan_to_num(nan=0.0)
+    return existing(turns).values.nan_to_num(nan=0.0)

@@ -68,8 +68,8 @@ class TurnRewards(NamedTuple):
 
     @property
     def totals(self) -> Tensor:
-        """(N,), the sum over the scored turns; NaN where none is."""
-        return sum_scored(self.values, dim=1)
+        """(N,), the sum over the scored turns that exist; NaN where none is."""
+        return sum_scored(existing(self).values, dim=1)
 
     @property
     def is_scored(self) -> Tensor:

@@ -97,6 +97,7 @@ def turn_credit_of(args: GRPOConfig) -> TurnCredit | None:
     if args.kinds == "mixed":
         if args.kind_estimators:
             raise ValueError("kind_estimators with kinds 'mixed': rewards are summed first; leave one of them out.")
+        _check_one_critic({"the sum": estimator})
         return TurnCredit(partial(mixed, estimator=estimator), needs_of(estimator))
     estimators: dict[str, Estimator] = {**KIND_ESTIMATORS, "outcome": estimator}
     for kind, choice in (args.kind_estimators or {}).items():
@@ -110,12 +111,19 @@ def turn_credit_of(args: GRPOConfig) -> TurnCredit | None:
 
 
 def _check_one_critic(estimators: Mapping[str, Estimator]) -> None:
-    asking = [kind for kind, estimator in estimators.items() if needs_of(estimator) & CRITIC_NEEDS]
+    asked = {kind: sorted(needs_of(estimator) & CRITIC_NEEDS) for kind, estimator in estimators.items()}
+    asking = {kind: names for kind, names in asked.items() if names}
     if len(asking) > 1:
         raise ValueError(
             f"the estimators of {' and '.join(asking)} each learn from a critic: one critic cannot serve several; "
             "expected one of them; set kinds='mixed' for one estimator of the sum, or another estimator for the rest."
         )
+    for kind, names in asking.items():
+        if len(names) > 1:
+            raise ValueError(
+                f"the estimator of {kind} needs {' and '.join(names)}: a critic says one of them; expected one; let "
+                "the estimator do without the others."
+            )
 
 
 def check_turn_choices(args: GRPOConfig) -> None:

@@ -166,6 +166,13 @@ def test_turn_without_tokens(name):
     assert advantages == close(expected, abs=1e-5)
 
 
+@pytest.mark.parametrize(("form", "silent"), [("paper", UP + HALF), ("code", UP)])
+def test_what_the_first_turns_earn_without_tokens_falls_on_the_next_in_mt_grpo(form, silent):
+    first = Turn(0.5, ()), Turn(1.0)
+    advantages = credit("mt_grpo", [Completion(first), Completion((Turn(0.0), Turn(0.0)))], form=form)
+    assert advantages == close([[silent, UP + HALF], [-UP - HALF, -UP]], abs=1e-6)
+
+
 def test_advantage_of_a_turn_without_tokens_reaches_none():
     turn_ids = torch.tensor([[0, 0, -1, -1, 2, 2, -1], [0, 0, 0, -1, -1, -1, -1]])
     advantages = torch.tensor([[0.5, 9.0, -0.3], [1.2, 0.0, 0.0]], dtype=torch.float64)

@@ -33,6 +33,11 @@ def of_contributions(turns):
     return outcome(turns), turns.totals
 
 
+@needs("contributions", "state_values")
+def of_two_critics(turns):
+    return outcome(turns), turns.totals
+
+
 class Countdown:
     """Lasts two turns, pays for different letters in the last."""
 
@@ -270,6 +275,11 @@ def test_no_hook_stays_on_the_model(tmp_path):
                 "kind_estimators": {"process": "test_critic.of_contributions"},
             },
             "one critic cannot serve several",
+        ),
+        ({"turn_estimator": "test_critic.of_two_critics"}, "needs contributions and state_values: a critic says one"),
+        (
+            {"turn_estimator": "test_critic.of_two_critics", "kinds": "mixed"},
+            "needs contributions and state_values: a critic says one",
         ),
     ],
 )
