@@ -14,7 +14,7 @@ from trl import DatasetMixtureConfig, ModelConfig
 
 import acpo_trl
 from acpo_trl import ACPOConfig
-from acpo_trl.cli.train import ACPOScriptArguments
+from acpo_trl.cli.arguments import ACPOScriptArguments
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

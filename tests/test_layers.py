@@ -17,12 +17,13 @@ LAYERS = {
     "advantages": ({"turns"}, {"torch"}),
     "rollouts": (set(), {"torch"}),
     "envs": ({"resolve", "rewards", "rollouts", "sandbox"}, set()),
+    "records": (set(), {"pyarrow"}),
     "critic": (set(), {"torch", "transformers"}),
     "mode": (set(), {"torch", "trl"}),
     "rewards": ({"resolve", "sandbox"}, {"latex2sympy2_extended", "math_verify", "mpmath", "sympy"}),
     "evaluation": (
         {"resolve", "rewards", "sandbox"},
-        {"accelerate", "datasets", "huggingface_hub", "numpy", "pyarrow", "torch", "tqdm", "transformers"},
+        {"accelerate", "datasets", "huggingface_hub", "numpy", "pyarrow", "torch", "tqdm", "transformers", "trl"},
     ),
     "trainer": (
         {"advantages", "credit", "critic", "mode", "ratio", "resolve", "rewards", "rollouts", "turns"},

@@ -213,3 +213,13 @@ def test_reward_weights_are_read_when_rewards_are_summed(make_trainer):
     trainer.reward_weights = torch.tensor([7.0])
     trainer.train()
     assert trainer.state.log_history[0]["reward"] == 7.0
+
+
+def test_a_model_is_unwrapped_for_generation_by_wrapper_and_accelerator():
+    from trl.models import unwrap_model_for_generation
+
+    assert list(inspect.signature(unwrap_model_for_generation).parameters)[:3] == [
+        "model",
+        "accelerator",
+        "gather_deepspeed3_params",
+    ]

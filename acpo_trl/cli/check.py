@@ -9,8 +9,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..rewards.declare import declaration_of
+from .arguments import ACPOScriptArguments
 from .parse import configure
-from .train import ACPOScriptArguments, make_parser
+from .train import make_parser
 
 if TYPE_CHECKING:
     from .gold import Checked, Said

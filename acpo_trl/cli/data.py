@@ -11,7 +11,7 @@ from trl import DatasetMixtureConfig, get_dataset
 from ..trainer import ACPOConfig
 
 if TYPE_CHECKING:
-    from .train import ACPOScriptArguments
+    from .arguments import ACPOScriptArguments
 
 Rows: TypeAlias = "Dataset | IterableDataset"
 

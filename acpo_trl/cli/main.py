@@ -9,6 +9,7 @@ from acpo_trl import __version__
 # Name: (module with `run(arguments, prog)`, help). The modules load torch and TRL: only the one asked for is imported.
 COMMANDS = {
     "train": ("acpo_trl.cli.train", "fine-tune a causal language model with token-level credit"),
+    "evaluate": ("acpo_trl.cli.evaluate", "measure a model on benchmarks, or compare two evaluations"),
     "rewards": ("acpo_trl.cli.check", "check the rewards of a config on its dataset"),
 }
 

@@ -11,27 +11,34 @@ from ..trainer import ACPOConfig
 logger = get_logger(__name__)
 
 
-def load_processor(model_args: ModelConfig, training_args: ACPOConfig) -> Any:
+def load_processor(
+    name: str | None, revision: str | None, trust_remote_code: bool, option: str = "model_name_or_path"
+) -> Any:
     """The model's tokenizer (or processor), padding on the left as generation needs.
+
+    Args:
+        name: of the model, on the Hub or a folder.
+        revision: of the Hub.
+        trust_remote_code: run code that lies with the model.
+        option: that `name` comes from.
 
     Raises:
         ValueError: no model is named or found, or its tokenizer has no end token.
     """
-    name = model_args.model_name_or_path
     if not name:
-        raise ValueError("model_name_or_path None: no model to train; expected a Hub name or a folder; set it.")
+        raise ValueError(f"{option} None: there is no model; expected a Hub name or a folder; set it.")
     try:
         processor = AutoProcessor.from_pretrained(
             name,
-            revision=model_args.model_revision,
-            trust_remote_code=training_args.trust_remote_code,
+            revision=revision,
+            trust_remote_code=trust_remote_code,
             padding_side="left",
             truncation_side="left",
         )
     except (OSError, ValueError) as error:
         raise ValueError(
-            f"model_name_or_path {name!r}: no tokenizer could be loaded from it ({error}); expected a folder with "
-            "model and tokenizer, or a Hub name; check the spelling and the connection."
+            f"{option} {name!r}: no tokenizer could be loaded from it ({error}); expected a folder with model and "
+            "tokenizer, or a Hub name; check the spelling and the connection."
         ) from error
     check_special_tokens(getattr(processor, "tokenizer", processor), name)
     return processor

@@ -5,13 +5,18 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import torch
+from torch.nn.utils.rnn import pad_sequence
 
 from .plan import Batch
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """How responses are drawn."""
+    """How responses are drawn.
+
+    Raises:
+        ValueError: a number that cannot be.
+    """
 
     max_new_tokens: int = 2048
     temperature: float = 0.0
@@ -21,7 +26,7 @@ class Sampling:
     def __post_init__(self) -> None:
         if type(self.max_new_tokens) is not int or self.max_new_tokens < 1:
             raise ValueError(f"max_new_tokens {self.max_new_tokens!r}: nothing could be said; expected 1 or more.")
-        if not self.temperature >= 0:
+        if not 0 <= self.temperature < float("inf"):
             raise ValueError(f"temperature {self.temperature!r}: expected 0 (the likeliest token) or more.")
         if not 0 < self.top_p <= 1:
             raise ValueError(f"top_p {self.top_p!r}: expected a share above 0 and up to 1.")
@@ -44,42 +49,53 @@ class Generator(Protocol):
 
 
 class TransformersGenerator:
-    """Responses of a transformers model.
+    """Responses of a transformers model in evaluation mode.
 
     Args:
         model: causal language model, on its device.
-        tokenizer: the model's.
-        sampling: how responses are drawn.
-        is_sharded: every process takes part in each forward, so that all wait for the longest response.
+        tokenizer: the model's, with a pad token.
+        sampling: how responses are drawn; the model's own defaults for it count for nothing.
     """
 
-    def __init__(self, model: Any, tokenizer: Any, sampling: Sampling, is_sharded: bool = False) -> None:
-        self.model, self.tokenizer, self.sampling, self.is_sharded = model, tokenizer, sampling, is_sharded
+    def __init__(self, model: Any, tokenizer: Any, sampling: Sampling) -> None:
+        self.model, self.tokenizer, self.sampling = model, tokenizer, sampling
 
     @torch.no_grad()
     def __call__(self, batch: Batch, stop: Sequence[str]) -> list[Response]:
         """One response for each request; leaves the random state as it was."""
-        rows = [list(request.prompt_ids) for request in batch.requests]
-        inputs = self.tokenizer.pad({"input_ids": rows}, padding_side="left", return_tensors="pt").to(self.model.device)
-        devices = [self.model.device] if self.model.device.type == "cuda" else []
-        with torch.random.fork_rng(devices=devices):
+        device = self.model.device
+        rows = [torch.tensor(request.prompt_ids, dtype=torch.long) for request in batch.requests]
+        ids = pad_sequence(rows, True, self.tokenizer.pad_token_id, "left").to(device)
+        mask = pad_sequence([torch.ones_like(row) for row in rows], True, 0, "left").to(device)
+        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
             torch.manual_seed(batch.seed)
-            output = self.model.generate(**inputs, **self._options(stop))
-        return [self._response(row, stop) for row in output[:, inputs["input_ids"].size(1) :].tolist()]
+            output = self.model.generate(input_ids=ids, attention_mask=mask, **self._options(stop))
+        return [self._response(row, stop) for row in output[:, ids.size(1) :].tolist()]
 
     def _options(self, stop: Sequence[str]) -> dict[str, Any]:
-        options: dict[str, Any] = {"max_new_tokens": self.sampling.max_new_tokens, "synced_gpus": self.is_sharded}
-        options |= {"pad_token_id": self.tokenizer.pad_token_id, "repetition_penalty": 1.0}
+        options: dict[str, Any] = {
+            "max_new_tokens": self.sampling.max_new_tokens,
+            "pad_token_id": self.tokenizer.pad_token_id,
+            "eos_token_id": self._ends,
+            "repetition_penalty": 1.0,
+            "use_cache": True,
+        }
         if self.sampling.temperature > 0:
-            options |= {"do_sample": True, "temperature": self.sampling.temperature, "top_p": self.sampling.top_p}
-            options |= {"top_k": 0}
+            options |= {"do_sample": True, "temperature": self.sampling.temperature}
+            options |= {"top_p": self.sampling.top_p, "top_k": 0}
         else:  # the model's own sampling defaults would only be warned about
             options |= {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
         return options | ({"stop_strings": list(stop), "tokenizer": self.tokenizer} if stop else {})
 
+    @property
+    def _ends(self) -> list[int]:
+        """What may end a response: models of chats say the end of a turn in one of them."""
+        said = self.model.generation_config.eos_token_id
+        ends = [*(said if isinstance(said, list) else [said]), self.tokenizer.eos_token_id]
+        return sorted({end for end in ends if end is not None})
+
     def _response(self, ids: list[int], stop: Sequence[str]) -> Response:
-        ends = self.model.generation_config.eos_token_id
-        ends = {*(ends if isinstance(ends, list) else [ends]), self.tokenizer.eos_token_id, self.tokenizer.pad_token_id}
+        ends = {*self._ends, self.tokenizer.pad_token_id}
         length = next((place for place, token in enumerate(ids) if token in ends), None)
         spoken = ids if length is None else ids[:length]
         text, was_stopped = cut_at(self.tokenizer.decode(spoken, skip_special_tokens=True), stop)
@@ -101,12 +117,13 @@ class VLLMGenerator:
         self.engine, self.sampling, self.make_params, self.lora = engine, sampling, make_params, lora
 
     def __call__(self, batch: Batch, stop: Sequence[str]) -> list[Response]:
+        """One response for each request."""
         params = [
             self.make_params(
                 temperature=self.sampling.temperature,
                 top_p=self.sampling.top_p,
                 max_tokens=self.sampling.max_new_tokens,
-                seed=batch.seed + place,
+                seed=(batch.seed + place) % 2**63,
                 stop=list(stop) or None,
             )
             for place in range(len(batch.requests))

@@ -7,8 +7,8 @@ import pytest
 from datasets import Dataset, DatasetDict, IterableDataset, load_dataset
 from trl import DatasetMixtureConfig
 
+from acpo_trl.cli.arguments import ACPOScriptArguments
 from acpo_trl.cli.data import load_splits, prepare
-from acpo_trl.cli.train import ACPOScriptArguments
 
 ROW = {"problem": "1+1=", "answer": "2", "level": 5}
 
