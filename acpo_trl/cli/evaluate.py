@@ -135,7 +135,9 @@ def prepare(arguments: EvaluateArguments) -> "Prepared":
     Raises:
         ValueError, TypeError: what cannot be evaluated, before anything is generated.
     """
+    import torch
     from accelerate import PartialState
+    from accelerate.utils import parse_flag_from_env
 
     from ..evaluation.evaluate import check_folder, digest_of
     from ..evaluation.evaluate import prepare as prepare_evaluation
@@ -156,7 +158,8 @@ def prepare(arguments: EvaluateArguments) -> "Prepared":
         trust_remote_code=arguments.trust_remote_code,
         vllm_options=vllm_options if arguments.use_vllm else None,
     )
-    state = PartialState()
+    # Asked for a CPU it knows of other processes; not asked, it takes each for the only one.
+    state = PartialState(cpu=parse_flag_from_env("ACCELERATE_USE_CPU") or not torch.accelerator.is_available())
     check_vllm(choice, state.num_processes)
     known = look_at(choice)
     processor = load_processor(choice.tokenizer, arguments.model_revision, arguments.trust_remote_code, "model")

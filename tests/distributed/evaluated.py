@@ -18,7 +18,7 @@ file, folder = sys.argv[1:]
 options = EvalOptions(num_samples=3, batch_size=2, sampling=Sampling(max_new_tokens=6, temperature=1.0))
 benchmark = Benchmark("sums", source=Source(file), template="{problem}")
 evaluation = prepare([benchmark], byte_tokenizer(), options, {"name": "tiny"})
-state = PartialState()
+state = PartialState(cpu=True)
 generator = TransformersGenerator(qwen2(seed=3).eval(), byte_tokenizer(), options.sampling)
 results = evaluate(evaluation, generator, Path(folder), state)
 assert (results is not None) == state.is_main_process
