@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks that need GPUs: gpu_check.sh [cuda] [vllm] [ddp] [fsdp2] [zero2] [zero3], and each of them but zero2 with agent_
 # in front for rollouts of several turns; critics_cuda, critics_ddp, critics_fsdp2, critics_zero3 for estimators that ask
-# a critic or for beliefs; all of them without arguments.
+# a critic or for beliefs; evaluate_cuda, evaluate_vllm; all of them without arguments.
 # Needs an environment with acpo-trl installed (extras vllm and deepspeed for those checks) and no network: the model is
 # the embedded one of the quick start. Each check trains a few steps or compares numbers and stops at the first failure.
 set -euo pipefail
@@ -29,7 +29,7 @@ gpus=$(python -c "import torch; print(torch.cuda.device_count())")
 python -m acpo_trl.quickstart build
 python -m acpo_trl.quickstart build --multi-turn
 all="cuda vllm ddp fsdp2 zero2 zero3 agent_cuda agent_vllm agent_ddp agent_fsdp2 agent_zero3"
-all="$all critics_cuda critics_ddp critics_fsdp2 critics_zero3"
+all="$all critics_cuda critics_ddp critics_fsdp2 critics_zero3 evaluate_cuda evaluate_vllm"
 for check in "${@:-$all}"; do
     for name in $check; do
         config=configs/quickstart.yaml
@@ -53,6 +53,13 @@ for check in "${@:-$all}"; do
                     train "${name}_$method" --config_file "configs/accelerate/$where.yaml" --num_processes "$gpus" -- --config "$method_config"
                 fi
             done
+            ;;
+        evaluate_cuda | evaluate_vllm)
+            backend=()
+            [ "$name" = evaluate_cuda ] || backend=(--use_vllm true --vllm_options '{"gpu_memory_utilization": 0.3}')
+            rm -rf "${out:?}/$name"
+            acpo-trl evaluate --model outputs/quickstart/start/model --data gsm8k=outputs/quickstart/start/test.jsonl \
+                --max_new_tokens 56 --num_samples 4 --output_dir "$out/$name" "${backend[@]}"
             ;;
         ddp | fsdp2 | zero2 | zero3 | agent_ddp | agent_fsdp2 | agent_zero3)
             train "$name" --config_file "configs/accelerate/${name#agent_}.yaml" --num_processes "$gpus"

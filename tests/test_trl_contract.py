@@ -190,6 +190,7 @@ def test_vocabulary_bound_of_scores_is_the_head_not_the_tokenizer(grpo):
     assert qwen2().lm_head.weight.size(0) == 264 > len(grpo.processing_class)
 
 
+@pytest.mark.slow
 def test_evidence_of_rewards_waits_by_column_and_absent_columns_get_none(make_trainer):
     def reward(completions, log_extra, **columns):
         log_extra("length", [len(text) for text in completions])
@@ -206,6 +207,7 @@ def test_evidence_of_rewards_waits_by_column_and_absent_columns_get_none(make_tr
     assert len(trainer._logs["extra"]["length"]) == len(trainer._logs["prompt"]) == 4
 
 
+@pytest.mark.slow
 def test_reward_weights_are_read_when_rewards_are_summed(make_trainer):
     trainer = make_trainer(
         cls=GRPOTrainer, config_cls=GRPOConfig, reward_funcs=lambda completions, **_: [1.0] * 4, max_steps=1

@@ -76,6 +76,7 @@ groups_of_completions = st.integers(1, 4).flatmap(
 )
 
 
+@pytest.mark.slow
 @by_estimator
 @settings(max_examples=60, deadline=None)
 @given(case=groups_of_completions, gap=st.integers(0, 2), extra=st.integers(0, 2))

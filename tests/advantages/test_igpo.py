@@ -57,6 +57,7 @@ episode_tables = st.integers(1, 4).flatmap(
 )
 
 
+@pytest.mark.slow
 @by_option
 @settings(max_examples=60, deadline=None)
 @given(case=episode_tables, extra=st.integers(0, 2), gamma=st.sampled_from([1.0, 0.5]))

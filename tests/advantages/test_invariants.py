@@ -3,6 +3,7 @@
 Estimators see the completions of all processes; that they do is tested in tests/distributed/test_two_processes.py.
 """
 
+import pytest
 import torch
 from fact_tables import Completion, Turn, facts, tables
 from hypothesis import given, settings
@@ -72,6 +73,7 @@ def test_neither_padding_nor_what_stands_where_nothing_exists_matters(case, cana
         assert (got[name][:, width:] == 0).all(), name
 
 
+@pytest.mark.slow
 @few
 @given(case=tables)
 def test_advantages_are_finite_and_exactly_zero_where_nothing_was_done_or_scored(case):
@@ -87,6 +89,7 @@ def test_advantages_are_finite_and_exactly_zero_where_nothing_was_done_or_scored
 # Other groups
 
 
+@pytest.mark.slow
 @few
 @given(case=tables)
 def test_rewards_of_another_group_do_not_matter_unless_a_critic_normalises_over_the_batch(case):
@@ -117,6 +120,7 @@ SHIFT_FREE_UNDISCOUNTED = {
 }
 
 
+@pytest.mark.slow
 @few
 @given(case=tables, by=st.floats(-3, 3))
 def test_level_of_totals_does_not_matter_to_comparisons_unless_a_discount_lessens_it_by_turn(case, by):
@@ -136,6 +140,7 @@ def test_level_of_totals_matters_to_all_others():
     assert {*SHIFT_FREE, *SHIFT_FREE_UNDISCOUNTED, *others} == set(TURN_ESTIMATORS)
 
 
+@pytest.mark.slow
 @few
 @given(case=tables)
 def test_scale_of_rewards_does_not_matter_where_they_are_divided_by_their_deviation(case):

@@ -26,6 +26,7 @@ def test_true_credit_adds_up_to_what_happened_minus_what_was_to_be_expected():
         assert sum(episode.credit) == pytest.approx(episode.rewards["outcome alone"][-1] - 0.6**2)
 
 
+@pytest.mark.slow
 def test_true_credit_is_what_the_turn_changes_on_average():
     """The mean outcome of good first deciding turns, minus that of all, is their credit."""
     dice = random.Random(2)
@@ -37,6 +38,7 @@ def test_true_credit_is_what_the_turn_changes_on_average():
     assert sum(good) / len(good) - sum(everyone) / len(everyone) == pytest.approx(credit, abs=0.015)
 
 
+@pytest.mark.slow
 def test_exact_values_are_the_mean_rewards_from_the_turn_on():
     dice = random.Random(4)
     episodes = [known_credit.play(dice, 4, [0, 2]) for _ in range(20_000)]

@@ -62,6 +62,7 @@ episode_tables = st.integers(1, 4).flatmap(
 )
 
 
+@pytest.mark.slow
 @by_option
 @settings(max_examples=60, deadline=None)
 @given(case=episode_tables, extra=st.integers(0, 2))

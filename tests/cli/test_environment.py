@@ -337,6 +337,7 @@ def test_run_with_tags_logs_turns_and_rewards_of_the_environment(train):
     assert log["turns/advantage_share/outcome"] > 0 and log["grad_norm"] > 0
 
 
+@pytest.mark.slow
 def test_run_in_the_tool_loop_of_trl_logs_turns_and_rewards_of_the_environment(train):
     script = [[call("look", key=FIRST), call("look", key=FIRST)], [call("look", key=SECOND), "x"], [RIGHT]]
     log = train(script, "--turn_estimator", "outcome", "--reward_weights", "1", "0", "0", "0.5")

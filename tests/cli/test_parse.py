@@ -51,6 +51,7 @@ def test_null_unsets_an_environment_variable(write_yaml, monkeypatch):
     assert "ACPO_TEST_A" not in os.environ
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["train", "check"])
 def test_script_loads_no_library_before_the_env_block_is_set(module):
     code = (

@@ -64,6 +64,7 @@ def test_empty_dataset_is_reported_before_the_model_is_loaded(arguments, no_trai
         train(arguments, "--reward_funcs", "math", "--dataset_name", write_rows(name="empty.jsonl"))
 
 
+@pytest.mark.slow
 def test_reward_of_wrong_length_is_named_at_the_first_rollout(arguments, tmp_path):
     with pytest.raises(
         ValueError, match=r"reward function 'two_short' returned 2 rewards; expected a list of 4 numbers"
@@ -129,6 +130,7 @@ def test_every_method_config_trains(arguments, tmp_path, method):
     assert history[0]["grad_norm"] > 0 and history[1]["step"] == 2
 
 
+@pytest.mark.slow
 def test_run_takes_a_dataset_like_humaneval_and_weights_of_entries(arguments, write_rows, tmp_path):
     row = {"prompt": "def one():\n", "entry_point": "one", "test": "assert one() == 1", "canonical_solution": "x"}
     code = {"name": "code", "weight": 2.0, "options": {"sandbox": "process"}}

@@ -57,6 +57,7 @@ def coin_flipper(row, dice):
     return [*messages, say(key)]
 
 
+@pytest.mark.slow
 def test_who_cannot_tell_the_distractor_solves_one_task_in_eight_with_three_cards():
     dice = random.Random(1)
     rows = lookup_tasks(2000, seed=3, min_hops=3, max_hops=3)

@@ -96,6 +96,7 @@ def test_a_program_that_forks_without_end_meets_a_limit(tool):
     assert "Resource temporarily unavailable" in result or result == "[memory limit]"
 
 
+@pytest.mark.slow
 def test_a_program_that_does_not_end_is_stopped(sandbox):
     tool = PythonTool(sandbox, {"wall_s": 1.0})
     tool.reset(**ROW)

@@ -61,6 +61,7 @@ def test_every_so_many_steps_and_the_last_are_logged_and_training_is_not_touched
     assert training(watched) == training(plain)
 
 
+@pytest.mark.slow
 def test_what_is_logged_is_what_an_evaluation_of_the_saved_model_finds(runs, evaluation, tmp_path):
     watched, _ = runs
     generator = TransformersGenerator(watched.model.eval(), byte_tokenizer(), OPTIONS.sampling)
@@ -71,6 +72,7 @@ def test_what_is_logged_is_what_an_evaluation_of_the_saved_model_finds(runs, eva
     assert (tmp_path / "run" / "benchmarks" / "step-3" / "results.json").is_file()
 
 
+@pytest.mark.slow
 def test_what_a_killed_run_left_of_a_step_is_drawn_anew(make_trainer, evaluation, tmp_path):
     left = tmp_path / "run" / "benchmarks" / "step-2"
     left.mkdir(parents=True)

@@ -79,6 +79,7 @@ def test_sign_test_is_the_share_of_coin_falls_as_uneven(gained, lost):
     assert sign_test(gained, lost) == naive.sign_test(gained, lost)
 
 
+@pytest.mark.slow
 def test_sign_test_of_a_textbook_case_and_of_thousands():
     assert sign_test(8, 1) == 0.0390625  # 2 * (1 + 9) / 512
     assert sign_test(20, 20) == 1.0
@@ -210,6 +211,7 @@ def coverage(intervals, truth):
     return np.mean([low - 1e-9 <= truth <= high + 1e-9 for low, high, *_ in intervals])
 
 
+@pytest.mark.slow
 def test_interval_holds_the_truth_as_often_as_it_says():
     verdicts, _ = draw(30, (0.5, 0.5), 8, times=500, seed=0)
     assert 0.925 < coverage([interval(each, resamples=500) for each in verdicts.mean(2)], 0.5) < 0.975

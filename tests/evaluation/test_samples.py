@@ -41,6 +41,7 @@ def test_finished_batches_come_back_as_they_were(tmp_path):
     assert SampleStore(tmp_path).collect(SIZES) == {0: BATCHES[0], 2: BATCHES[2]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rank", [0, 1])
 def test_whatever_byte_a_kill_cuts_at_whole_batches_stay_and_the_last_is_drawn_anew(tmp_path, rank):
     content = written(tmp_path / "whole", [0, 1, 2], rank).part(rank).read_bytes()

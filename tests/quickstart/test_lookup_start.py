@@ -67,6 +67,7 @@ def test_tags_and_signs_with_their_target_are_tokens(tokenizer):
     ]
 
 
+@pytest.mark.slow
 def test_saved_tokenizer_loads_as_itself(tokenizer, tmp_path, few_tasks):
     build_lookup_start(tmp_path / "start", seed=0, num_steps=1)
     loaded = AutoTokenizer.from_pretrained(tmp_path / "start/model")
@@ -94,6 +95,7 @@ def test_padding_is_neither_seen_nor_learned(tokenizer):
     assert (batch["labels"][padding] == -100).all()
 
 
+@pytest.mark.slow
 def test_a_seed_gives_the_same_folder_again_and_held_out_tasks_are_others(tmp_path, few_tasks):
     for name in ("a", "b"):
         build_lookup_start(tmp_path / name, seed=4, num_steps=2)

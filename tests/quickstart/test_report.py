@@ -32,6 +32,7 @@ def test_a_metric_that_was_not_logged_is_left_out():
     assert axis.lines[0].get_xydata().tolist() == [[5.0, 0.2]]
 
 
+@pytest.mark.slow
 def test_plot_of_a_run_that_logged_nothing_is_still_a_picture(tmp_path):
     accuracy = {"sampled": Accuracy(0.5, 0.4, 0.6)}
     draw([{"step": 1, "train_loss": 0.1}], {"before": accuracy, "after": accuracy}, "title", tmp_path / "plot.png")

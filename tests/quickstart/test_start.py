@@ -23,6 +23,7 @@ def test_training_and_held_out_problems_are_disjoint(tmp_path):
     assert all(row.keys() == {"prompt", "solution"} for row in train + test)
 
 
+@pytest.mark.slow
 def test_a_seed_gives_the_same_folder_again(tmp_path):
     for name in ("a", "b"):
         build_start(tmp_path / name, seed=4, num_steps=2)

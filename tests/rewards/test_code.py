@@ -94,6 +94,7 @@ def test_tests_that_say_nothing_give_no_score(columns, reason):
     assert reward_of(SQUARE, **columns) == (None, reason)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("response", "reason"),
     [
@@ -216,6 +217,7 @@ def test_tests_that_cannot_run_give_no_score():
     sandbox.inner.close()
 
 
+@pytest.mark.slow
 def test_tests_that_get_what_they_cannot_digest_are_not_passed():
     program = "def square(x): return {i * (2**61 - 1) for i in range(10**5)}"
     verdict = judge(Bubblewrap(), program, read_tests({"test": ASSERTIONS}), Limits(wall_s=0.5, cpu_s=2))
@@ -229,6 +231,7 @@ def test_without_bwrap_the_run_stops(monkeypatch):
         CodeReward()([SQUARE], test=[ASSERTIONS])
 
 
+@pytest.mark.slow
 def test_scores_come_in_order_and_one_program_does_not_harm_another():
     hanging = "```python\nwhile True: pass\n```"
     responses = [SQUARE, hanging, TWICE, "```python\nimport os\nos._exit(0)\n```", SQUARE]

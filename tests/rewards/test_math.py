@@ -45,6 +45,7 @@ def test_reward_is_the_same_in_any_thread_or_loop(fresh):
     assert asyncio.run(reward_in_loop()) == REWARDS_OF_GOLDS
 
 
+@pytest.mark.slow
 def test_reward_is_the_same_in_a_spawned_process():
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
@@ -56,6 +57,7 @@ def test_reward_is_the_same_in_a_spawned_process():
     assert process.exitcode == 0
 
 
+@pytest.mark.slow
 def test_script_without_main_guard_can_use_it(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
@@ -110,6 +112,7 @@ def test_evidence_is_logged_beside_the_verdict():
     assert logged["math_reason"] == ["identical", "different", "no answer", "unreadable answer: unexpected 7"]
 
 
+@pytest.mark.slow
 def test_seconds_are_those_of_the_worker_and_none_for_a_remembered_verdict(fresh):
     reward, first, again = MathReward(limit_s=1.0), {}, {}
     completions = [r"\boxed{\frac{2}{4}}", rf"\boxed{{{ENDLESS}}}", rf"\boxed{{{'1' * 20_000}}}"]
@@ -128,6 +131,7 @@ def metrics_of(reward, completions, golds):
     return logged
 
 
+@pytest.mark.slow
 def test_missing_unreadable_and_unscored_answers_are_shares_apart_from_wrong_ones(fresh):
     completions = [
         r"\boxed{7}",

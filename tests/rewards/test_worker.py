@@ -47,6 +47,7 @@ def test_results_come_in_order_from_more_calls_than_workers(pool):
     assert pool.run([("echo", n) for n in range(50)]) == list(range(50))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sleep", "compute"])
 def test_call_beyond_the_limit_is_killed_and_its_neighbours_are_not(pool, kind):
     pool.run([("echo", 0)] * 2)
@@ -74,6 +75,7 @@ def test_worker_that_died_between_batches_is_replaced(pool):
     assert pool.run([("echo", 1)]) == [1]
 
 
+@pytest.mark.slow
 def test_close_leaves_no_process_and_no_zombie(pool):
     before = set(children())
     pids = set(pool.run([("pid",), ("pid",), ("sleep",)])[:2])

@@ -69,6 +69,7 @@ def test_what_the_policy_said_is_trained_and_what_the_environment_said_is_not(tm
     assert trainer.recorded.fields["stop_reason"] == ["done", "done"]
 
 
+@pytest.mark.slow
 def test_finished_episodes_leave_the_batch_and_rows_keep_their_order(tmp_path):
     script = [["a", "bye", "b", "bye"], ["c", "bye"], ["bye"]]
     trainer, _ = run(tmp_path, script)
@@ -80,6 +81,7 @@ def test_finished_episodes_leave_the_batch_and_rows_keep_their_order(tmp_path):
     assert trainer.recorded.num_turns == [3, 1, 2, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", ["user", "tool"])
 def test_observations_as_messages_look_as_the_chat_template_renders_them(tmp_path, role):
     trainer, batch = run(tmp_path, [["hm", "bye"], ["bye"]], rollout_options={"observation_role": role})
@@ -96,6 +98,7 @@ def test_observations_as_messages_look_as_the_chat_template_renders_them(tmp_pat
     assert trainer.recorded.fields["messages"][0][1] == {"role": role, "content": "(hm)"}
 
 
+@pytest.mark.slow
 def test_a_turn_without_end_gets_one_that_is_not_trained_before_a_message(tmp_path):
     options = {"observation_role": "user", "stop_strings": ["!"]}
     trainer, batch = run(tmp_path, [["go! on", "bye"], ["bye"]], rollout_options=options)
@@ -104,6 +107,7 @@ def test_a_turn_without_end_gets_one_that_is_not_trained_before_a_message(tmp_pa
     assert completion_of(trainer, 0) == shown
 
 
+@pytest.mark.slow
 def test_reset_gets_the_row_and_its_text_ends_the_prompt(tmp_path):
     rows = [{"hello": " Say a."}]
     trainer, _ = run(tmp_path, [["bye", "bye"]], rows=rows)
@@ -112,6 +116,7 @@ def test_reset_gets_the_row_and_its_text_ends_the_prompt(tmp_path):
     assert trainer.recorded.fields["observations"] == [[" Say a."], [" Say a."]]
 
 
+@pytest.mark.slow
 def test_judges_see_turns_rewards_states_observations_and_info(tmp_path):
     seen = {}
 
@@ -138,6 +143,7 @@ def test_judges_see_turns_rewards_states_observations_and_info(tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_log_probs_of_the_sampler_stay_with_their_tokens(tmp_path):
     class WithLogProbs(Recording):
         def _generate_single_turn(self, prompt_ids, *args, **kwargs):
@@ -150,6 +156,7 @@ def test_log_probs_of_the_sampler_stay_with_their_tokens(tmp_path):
     assert trainer.recorded.rows[1].log_probs == [-0.1, -1.1, -2.1, -3.1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("said", "kept", "is_cut"),
     [
@@ -166,6 +173,7 @@ def test_a_turn_ends_behind_its_stop_string(tmp_path, said, kept, is_cut):
     assert trainer.recorded.fields["cut_turns"][0] == [is_cut, False]
 
 
+@pytest.mark.slow
 def test_episodes_stop_behind_max_turns_as_they_are(tmp_path):
     trainer, _ = run(tmp_path, [["a", "bye"], ["b"]], rollout_options={"max_turns": 2})
     assert completion_of(trainer, 0) == f"a{END}(a)b{END}"
@@ -174,6 +182,7 @@ def test_episodes_stop_behind_max_turns_as_they_are(tmp_path):
     assert [judged["outcome"] for judged in trainer.recorded.fields["turn_rewards"][0]] == [1.0, 1.0]
 
 
+@pytest.mark.slow
 def test_a_call_may_only_give_what_is_left_of_the_budget(tmp_path):
     script = [["abcde", "bye"], ["fghijklm"]]
     trainer, batch = run(tmp_path, script, max_completion_length=20)
@@ -186,6 +195,7 @@ def test_a_call_may_only_give_what_is_left_of_the_budget(tmp_path):
     assert trainer.recorded.fields["turn_rewards"][0][1]["outcome"] == 7.0  # judged like any turn
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("limits", "reason"), [({"max_turns": 2}, "turns"), ({"max_completion_length": 12}, "tokens")])
 def test_environment_judges_an_episode_that_a_limit_ended(tmp_path, limits, reason):
     class Strict(Echo):
@@ -204,6 +214,7 @@ def test_environment_judges_an_episode_that_a_limit_ended(tmp_path, limits, reas
     assert trainer.recorded.fields["turn_rewards"][1] == [{"outcome": 3.0, "format": None}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("budget", "fits"), [(5, False), (6, True)])
 def test_an_observation_that_leaves_no_token_is_dropped_and_the_row_counts_as_truncated(tmp_path, budget, fits):
     script = [["a", "bye"], *([["bcd"]] if fits else [])]
@@ -214,6 +225,7 @@ def test_an_observation_that_leaves_no_token_is_dropped_and_the_row_counts_as_tr
     assert len(trainer.recorded.fields["messages"][0]) == (3 if fits else 1)
 
 
+@pytest.mark.slow
 def test_a_turn_that_is_cut_off_goes_to_the_environment_and_the_episode_goes_on(tmp_path):
     options = {"max_turn_tokens": 3}
     trainer, batch = run(tmp_path, [["abcdef", "by"], ["xbye", "bye"], ["bye"]], rollout_options=options)
@@ -232,6 +244,7 @@ def test_no_call_is_made_for_a_prompt_that_fills_the_context(tmp_path):
     assert trainer.recorded.is_truncated == [True, True]
 
 
+@pytest.mark.slow
 def test_special_tokens_in_an_observation_are_text(tmp_path):
     class Fake(Echo):
         def step(self, action):
@@ -244,6 +257,7 @@ def test_special_tokens_in_an_observation_are_text(tmp_path):
     assert trainer.asked[1][0].endswith(f"a{END}{END}\n<|im_start|>assistant\n")
 
 
+@pytest.mark.slow
 def test_tokens_that_encoding_would_change_are_trained_as_sampled(tmp_path, monkeypatch):
     class Splitting(Recording):
         """Says letter by letter what its tokenizer would join."""

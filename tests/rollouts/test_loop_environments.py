@@ -83,6 +83,7 @@ def test_an_environment_that_raises_ends_its_own_episode_unscored(tmp_path, capl
     assert trainer.state.log_history[0]["turns/stop/error"] == 0.5
 
 
+@pytest.mark.slow
 def test_an_exception_without_text_ends_its_own_episode_too(tmp_path, caplog):
     class Mute(Exception):
         def __str__(self):
@@ -99,6 +100,7 @@ def test_an_exception_without_text_ends_its_own_episode_too(tmp_path, caplog):
     assert "first Mute: <no text>" in caplog.text
 
 
+@pytest.mark.slow
 def test_halves_of_characters_are_replaced_wherever_the_environment_speaks(tmp_path):
     class Halves(Length):
         def reset(self, **row):
@@ -115,6 +117,7 @@ def test_halves_of_characters_are_replaced_wherever_the_environment_speaks(tmp_p
     assert trainer.processing_class.decode(trainer.recorded.rows[0].prompt_ids).count("\ufffd") == 1
 
 
+@pytest.mark.slow
 def test_a_reward_that_is_not_a_number_is_unscored_and_numbers_of_other_libraries_are_floats(tmp_path):
     class Odd(Length):
         reward_kinds = ("outcome", "process", "cost")
@@ -129,6 +132,7 @@ def test_a_reward_that_is_not_a_number_is_unscored_and_numbers_of_other_librarie
     assert trainer.recorded.fields["turn_rewards"] == [[{"outcome": None, "process": 0.5, "cost": 1.0}]] * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [
@@ -153,12 +157,14 @@ def test_an_environment_that_is_not_made_in_time_is_refused_within_the_limit():
     assert time.monotonic() - begun < 1.0
 
 
+@pytest.mark.slow
 def test_the_environment_of_the_check_plays_an_episode(tmp_path):
     Hanging.made = 0
     run(tmp_path, [["a", "bb"]], Hanging)
     assert Hanging.made == 2
 
 
+@pytest.mark.slow
 def test_a_reset_that_raises_ends_its_own_episode_before_the_first_call(tmp_path):
     class Picky(Length):
         waiting = iter([False, True])
@@ -175,6 +181,7 @@ def test_a_reset_that_raises_ends_its_own_episode_before_the_first_call(tmp_path
     assert trainer.recorded.rows[1].action_mask == [0]
 
 
+@pytest.mark.slow
 def test_one_of_sixteen_environments_that_hangs_costs_one_limit_and_the_others_train(tmp_path, caplog):
     Hanging.made = 0
     rollout = MultiTurnRollout(Hanging, max_turns=4, step_limit_s=0.5)
@@ -232,6 +239,7 @@ class Corridor:
         return self.place, float(self.place == 3), self.place == 3, False, {}
 
 
+@pytest.mark.slow
 def test_an_environment_with_gymnasium_s_interface(tmp_path):
     environment = functools.partial(GymEnvironment, Corridor, to_text=" at {}".format, to_action=int)
     trainer, _ = run(tmp_path, [["1", "1"], ["1", "x"], ["1"]], environment, rows=[{"seed": 1}])
@@ -259,6 +267,7 @@ class Chatty:
         return Step("[so?]", {"outcome": float(len(set(action)))}, self.turns == 3, state_key=str(self.turns))
 
 
+@pytest.mark.slow
 def test_a_model_trains_on_what_it_sampled_in_every_turn(make_trainer):
     rollout = MultiTurnRollout(Chatty, max_turns=3, max_turn_tokens=4)
     trainer = make_trainer(rollout_func=rollout, reward_funcs=None, max_completion_length=40, max_steps=1)
@@ -324,6 +333,7 @@ def test_every_process_makes_the_same_calls_with_the_same_number_of_rows():
     assert sample(alone, [], limits=[], spare=[4]) is None
 
 
+@pytest.mark.slow
 def test_a_rollout_that_was_used_can_be_pickled(tmp_path):
     rollout = MultiTurnRollout(Length, max_turns=4, stop_strings=["."])
     copy = pickle.loads(pickle.dumps(rollout))

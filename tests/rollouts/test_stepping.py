@@ -110,6 +110,7 @@ def test_an_environment_lives_in_one_thread_with_one_loop():
     assert first == second
 
 
+@pytest.mark.slow
 def test_a_coroutine_that_hangs_costs_one_limit_and_keeps_no_thread():
     pool = EnvironmentPool(Environment, limit_s=0.2, num_workers=4)
     begun = time.monotonic()

@@ -140,6 +140,7 @@ def test_a_lost_server_is_replaced():
     sandbox.close()
 
 
+@pytest.mark.slow
 def test_a_server_lost_while_a_program_runs_is_an_error_of_the_sandbox():
     sandbox = Bubblewrap()
     pid = sandbox._idle[0].pid

@@ -99,6 +99,7 @@ def test_random_numbers_are_not(sandbox):
     assert run(sandbox, program).output != run(sandbox, program).output
 
 
+@pytest.mark.slow
 def test_a_sleeping_program_is_ended_at_the_wall_limit(sandbox):
     started = time.monotonic()
     result = run(sandbox, "print('before', flush=True)\nimport time; time.sleep(99)", limits=SHORT)

@@ -29,6 +29,7 @@ plain = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(plain)
 @settings(max_examples=40, deadline=None)
 def test_plain_data_arrives_as_it_was(value):

@@ -11,6 +11,7 @@ def read_table(trainer, step):
     return pd.read_parquet(f"{trainer.args.output_dir}/completions/completions_{step:05d}.parquet")
 
 
+@pytest.mark.slow
 def test_logged_advantages_are_those_that_the_loss_used(make_trainer):
     used = []
 
@@ -31,6 +32,7 @@ def test_logged_advantages_are_those_that_the_loss_used(make_trainer):
     assert table["advantage"].abs().max() > 0
 
 
+@pytest.mark.slow
 def test_rows_that_no_loss_has_used_yet_have_no_advantage(make_trainer):
     trainer = make_trainer(log_completions=True, steps_per_generation=2, gradient_accumulation_steps=1, max_steps=2)
     trainer.train()
@@ -40,6 +42,7 @@ def test_rows_that_no_loss_has_used_yet_have_no_advantage(make_trainer):
     assert second["advantage"].isna().sum() == 0
 
 
+@pytest.mark.slow
 def test_completions_of_an_evaluation_do_not_shift_the_table(make_trainer):
     trainer = make_trainer(
         log_completions=True,

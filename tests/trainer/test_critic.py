@@ -90,6 +90,7 @@ def test_a_detached_critic_does_not_move_the_policy(tmp_path):
     assert all(torch.equal(a, b) for a, b in zip(weights(alone), weights(beside), strict=True))
 
 
+@pytest.mark.slow
 def test_a_critic_of_its_own_model_does_not_move_the_policy_either(tmp_path):
     qwen2(seed=3).save_pretrained(tmp_path / "critic")
     options = {"model": str(tmp_path / "critic"), "learning_rate": 1e-3}
@@ -138,6 +139,7 @@ def test_an_attached_critic_adds_its_gradient_to_the_policys(tmp_path):
     assert largest > 0.1
 
 
+@pytest.mark.slow
 def test_states_are_read_before_a_turn_and_contributions_at_its_last_token(tmp_path):
     for estimator, where in (("test_critic.like_outcome", 0), ("test_critic.of_contributions", 1)):
         trainer = two_turns(tmp_path, estimator, max_steps=1, learning_rate=0.0, critic_options={"learning_rate": 1e-9})
@@ -158,6 +160,7 @@ def test_states_are_read_before_a_turn_and_contributions_at_its_last_token(tmp_p
                 torch.testing.assert_close(read, values[row, start + place - 1], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_tokens_of_the_policy_alone_are_learned_from(tmp_path):
     trainer = two_turns(tmp_path, "test_critic.of_tokens", max_steps=1)
     batch = trainer._generate_and_score_completions([{"prompt": "1"}] * 4)
@@ -205,6 +208,7 @@ def test_contributions_come_to_add_up_to_the_reward(tmp_path):
     assert abs(trainer.state.log_history[-2]["critic/values"] - 3.0) < 0.4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("own_model", [False, True])
 def test_a_resumed_critic_equals_one_that_went_on(tmp_path, own_model):
     options = {}
@@ -230,6 +234,7 @@ def test_a_resumed_critic_equals_one_that_went_on(tmp_path, own_model):
     assert all(torch.equal(a, b) for a, b in zip(weights(whole), weights(resumed), strict=True))
 
 
+@pytest.mark.slow
 def test_a_checkpoint_without_critic_is_refused(tmp_path):
     settings = {"save_strategy": "steps", "save_steps": 1, "max_steps": 2}
     train(tmp_path, "plain", turn_estimator="outcome", **settings)
@@ -238,6 +243,7 @@ def test_a_checkpoint_without_critic_is_refused(tmp_path):
         trainer.train(resume_from_checkpoint=str(tmp_path / "plain" / "checkpoint-1"))
 
 
+@pytest.mark.slow
 def test_a_critic_learns_beside_an_adapter(tmp_path):
     trainer = train(
         tmp_path,
@@ -247,6 +253,7 @@ def test_a_critic_learns_beside_an_adapter(tmp_path):
     assert trainer.critic.head.weight.abs().sum() > 0
 
 
+@pytest.mark.slow
 def test_evaluation_asks_the_critic_and_does_not_teach_it(tmp_path):
     trainer = train(tmp_path, turn_estimator="test_critic.like_outcome", max_steps=1)
     before = trainer.critic.head.weight.clone()
@@ -255,6 +262,7 @@ def test_evaluation_asks_the_critic_and_does_not_teach_it(tmp_path):
     assert "eval_critic/explained_variance" in trainer.state.log_history[-1]
 
 
+@pytest.mark.slow
 def test_no_hook_stays_on_the_model(tmp_path):
     trainer = train(tmp_path, turn_estimator="test_critic.like_outcome")
     assert not trainer.model.base_model._forward_hooks
@@ -315,6 +323,7 @@ def test_explained_variance():
     assert math.isnan(explained_variance(targets, torch.tensor([1.0, 1.0, 1.0, 1.0])))
 
 
+@pytest.mark.slow
 def test_a_turn_without_tokens_teaches_nothing(tmp_path):
     script = [
         ["Hm. " + call("double", x=21), "42"],

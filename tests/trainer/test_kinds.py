@@ -64,6 +64,7 @@ async def vowels(completions, **columns):
     return [None if len(text) > 5 else float(len(text)) for text in completions]
 
 
+@pytest.mark.slow
 def test_kinds_are_logged_and_kept_with_declared_weights(make_trainer):
     trainer = make_trainer(reward_funcs=[long_enough, shorter, vowels], max_steps=1)
     trainer.train()
@@ -108,6 +109,7 @@ def test_unknown_label_is_refused(options, message):
         reward(**options)
 
 
+@pytest.mark.slow
 def test_column_that_a_reward_logs_only_sometimes_stays_with_its_rows(make_trainer):
     calls = []
 
@@ -125,6 +127,7 @@ def test_column_that_a_reward_logs_only_sometimes_stays_with_its_rows(make_train
     assert [table["call"].dropna().tolist() for table in tables] == [[1] * 4, [], [3] * 4]
 
 
+@pytest.mark.slow
 def test_failing_completion_is_unscored_and_the_others_train(make_trainer):
     def picky(completions, **columns):
         if any(row["fails"] for row in columns["info"]):

@@ -55,6 +55,7 @@ def test_a_tokenizer_without_pad_and_eos_is_refused(make_trainer, tokenizer):
         )
 
 
+@pytest.mark.slow
 def test_fewer_prompts_than_a_generation_batch_are_refused(make_trainer):
     with pytest.raises(ValueError, match=r"holds 3 prompts.*needs 4"):
         make_trainer(prompts=["a", "b", "c"], gradient_accumulation_steps=2).train()

@@ -74,6 +74,7 @@ def shares(trainer):
     return [log[f"dynamic_sampling/{name}"] for name in ("rounds", "useless", "replaced")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", [None, "outcome"])
 def test_a_group_without_spread_makes_room_for_one_with(tmp_path, estimator):
     trainer = trained(tmp_path, ["su", "u", "sss", "ssss"], turn_estimator=estimator)
@@ -84,6 +85,7 @@ def test_a_group_without_spread_makes_room_for_one_with(tmp_path, estimator):
     assert (advantages if estimator is None else advantages[:, 0]).sign().tolist() == [-1.0, 1.0] * 2
 
 
+@pytest.mark.slow
 def test_rounds_end_at_the_bound_and_open_places_keep_their_group(tmp_path):
     trainer = trained(tmp_path, ["u", "uu", "uuu", "uuuu"], dynamic_sampling=2)
     assert len(trainer.asked) == 3
@@ -92,6 +94,7 @@ def test_rounds_end_at_the_bound_and_open_places_keep_their_group(tmp_path):
     assert shares(trainer) == [2.0, 1.0, 0.0]
 
 
+@pytest.mark.slow
 def test_other_prompts_are_asked_before_any_comes_again(tmp_path):
     trainer = trained(tmp_path, [*"u" * 2, "u3", "u33", "u333", "u3333"], dynamic_sampling=3)
     first, second, third, last = (set(prompts) for prompts in trainer.asked)
@@ -100,18 +103,21 @@ def test_other_prompts_are_asked_before_any_comes_again(tmp_path):
     assert last == {"u"}
 
 
+@pytest.mark.slow
 def test_nothing_is_sampled_again_where_every_group_teaches(tmp_path):
     trainer = trained(tmp_path, ["s", "ss", "sss"])
     assert len(trainer.asked) == 1
     assert shares(trainer) == [0.0, 0.0, 0.0]
 
 
+@pytest.mark.slow
 def test_a_group_whose_tokens_are_all_masked_teaches_nothing(tmp_path):
     trainer = trained(tmp_path, ["s", "tt", "sss", "ssss"], mask_truncated_completions=True)
     assert "tt" not in texts(trainer)
     assert trainer.batches[0]["completion_mask"].any(dim=1).all()
 
 
+@pytest.mark.slow
 def test_rounding_of_the_mean_is_no_spread(tmp_path):
     trainer = trained(
         tmp_path,
@@ -125,6 +131,7 @@ def test_rounding_of_the_mean_is_no_spread(tmp_path):
     assert shares(trainer) == [1.0, 1.0, 0.0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", [None, "outcome"])
 def test_rows_of_the_merged_batch_are_those_that_were_sampled(tmp_path, estimator):
     trainer = trained(tmp_path, MIXED, turn_estimator=estimator, dynamic_sampling=1, **ALL_LOG_PROBS)
@@ -146,6 +153,7 @@ def test_rows_of_the_merged_batch_are_those_that_were_sampled(tmp_path, estimato
             assert torch.equal(got, expected), name
 
 
+@pytest.mark.slow
 def test_log_probs_of_padding_are_what_trl_makes_of_it(tmp_path):
     trainer = trained(tmp_path, MIXED, dynamic_sampling=0, **ALL_LOG_PROBS)
     batch = trainer.batches[0]
@@ -155,6 +163,7 @@ def test_log_probs_of_padding_are_what_trl_makes_of_it(tmp_path):
         assert (batch[name][is_padding] == 0).all()
 
 
+@pytest.mark.slow
 def test_the_loss_divides_by_the_tokens_of_the_merged_batch(tmp_path):
     trainer = trained(tmp_path, MIXED)
     batch = trainer.batches[0]
@@ -162,6 +171,7 @@ def test_the_loss_divides_by_the_tokens_of_the_merged_batch(tmp_path):
     assert batch["num_items_in_batch"] != trainer.sampled[0]["num_items_in_batch"]
 
 
+@pytest.mark.slow
 def test_what_the_trainer_keeps_is_about_the_merged_batch(tmp_path):
     trainer = trained(tmp_path, MIXED)
     batch = trainer.batches[0]
@@ -175,6 +185,7 @@ def test_what_the_trainer_keeps_is_about_the_merged_batch(tmp_path):
     assert trainer.recorded.num_turns == [2] * 4 == [len(keys) for keys in trainer.state_keys]
 
 
+@pytest.mark.slow
 def test_the_completions_table_shows_what_was_trained_on(tmp_path):
     def late(prompts, completion_ids, log_extra, **kwargs):
         if "u" not in prompts:  # the extra round only
@@ -191,6 +202,7 @@ def test_the_completions_table_shows_what_was_trained_on(tmp_path):
     assert all((a < 0) == (row % 2 == 0) for row, a in enumerate(table["advantage"]))
 
 
+@pytest.mark.slow
 def test_rows_of_an_environment_are_told_apart_by_their_other_columns(tmp_path):
     trainer = scripted_trainer(
         tmp_path,
@@ -210,6 +222,7 @@ def test_rows_of_an_environment_are_told_apart_by_their_other_columns(tmp_path):
     assert batch["advantages"].sign().tolist() == [-1.0, 1.0]
 
 
+@pytest.mark.slow
 def test_evaluation_is_not_sampled_again(tmp_path):
     trainer = trained(
         tmp_path,
@@ -254,6 +267,7 @@ def test_a_run_that_replaces_nothing_equals_one_without(tmp_path):
         assert torch.equal(expected, got), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "window", [{}, {"steps_per_generation": 4, "gradient_accumulation_steps": 1}], ids=["plain", "inside a window"]
 )
@@ -322,6 +336,7 @@ def test_datasets_that_cannot_be_drawn_from_are_refused_before_the_model_is_load
         ACPOTrainer("no/such-model", first_id, args, dataset)
 
 
+@pytest.mark.slow
 def test_a_batch_with_images_of_tools_is_refused(tmp_path, monkeypatch):
     score = ScoredTurns._generate_and_score_completions
     monkeypatch.setattr(

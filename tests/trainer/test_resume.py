@@ -78,6 +78,7 @@ def test_a_window_of_other_batch_settings_is_not_continued(make_trainer, tmp_pat
     assert trainer._step == 6
 
 
+@pytest.mark.slow
 def test_a_checkpoint_without_a_window_keeps_the_rhythm_of_generation(make_trainer, tmp_path, caplog):
     settings = {"steps_per_generation": 4, "gradient_accumulation_steps": 1}
     run(make_trainer, tmp_path / "a", settings, save_steps=3)

@@ -46,6 +46,7 @@ def test_good_and_bad_turn_from_the_same_state_have_opposite_signs(tmp_path, nam
         )  # what all did is to nobody's credit
 
 
+@pytest.mark.slow
 def test_gigpo_of_completions_that_never_meet_is_grpo(tmp_path):
     script = [[look(FIRST), WRONG], [RIGHT]]  # they share the prompt only
     one, plain = batch_of(tmp_path, script, turn_estimator="gigpo"), batch_of(tmp_path, script)

@@ -131,6 +131,7 @@ def test_high_entropy_mask_keeps_the_top_fifth(make_trainer):
     assert kept.int().tolist() == [[0, 0, 0, 1, 0], [0, 1, 0, 0, 0]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scale_rewards", "expected"), [("group", (1.619835, -0.539945)), ("none", (0.75, -0.25))])
 def test_group_advantages_use_the_unbiased_deviation(make_trainer, scale_rewards, expected):
     def reward(completions, **kwargs):

@@ -91,6 +91,7 @@ def test_masking_all_truncated_completions_moves_nothing_without_decay(make_trai
         assert all(torch.equal(before[n], p) for n, p in trainer.model.named_parameters())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("use_dora", [False, True])
 def test_an_adapter_trains_and_the_base_stays(make_trainer, use_dora):
     config = LoraConfig(task_type="CAUSAL_LM", r=4, target_modules=["q_proj", "down_proj"], use_dora=use_dora)
@@ -102,6 +103,7 @@ def test_an_adapter_trains_and_the_base_stays(make_trainer, use_dora):
     assert all("lora_" in name for name in moved)
 
 
+@pytest.mark.slow
 def test_mixture_of_experts_logs_its_auxiliary_loss(make_trainer):
     torch.manual_seed(0)
     config = MixtralConfig(
@@ -124,6 +126,7 @@ def test_mixture_of_experts_logs_its_auxiliary_loss(make_trainer):
     assert trainer.state.log_history[0]["acpo/credit"] > 0
 
 
+@pytest.mark.slow
 def test_evaluation_works_before_and_without_training(make_trainer):
     trainer = make_trainer(
         eval_dataset=Dataset.from_dict({"prompt": ["1+1=", "2+2="]}), per_device_eval_batch_size=4, num_generations=2
@@ -148,6 +151,7 @@ def test_default_arguments_name_the_run_after_model_and_method(tokenizer, tmp_pa
     assert trainer.args.credit_rule == "acpo"
 
 
+@pytest.mark.slow
 def test_a_plain_grpo_config_is_taken_with_the_defaults_of_acpo(make_trainer):
     trainer = make_trainer(config_cls=GRPOConfig)
     assert trainer.args.credit_rule == "acpo"
@@ -169,6 +173,7 @@ def test_model_card_names_method_paper_settings_and_versions(make_trainer, tmp_p
     assert "- acpo\n" in card.split("---")[1]
 
 
+@pytest.mark.slow
 def test_credit_that_does_not_reach_the_loss_stops_the_run(make_trainer):
     class ReadsTooEarly(ACPOTrainer):
         def _compute_loss(self, model, inputs):
@@ -218,6 +223,7 @@ def test_a_rule_sees_action_tokens_and_the_gate(make_trainer, monkeypatch):
     assert advantages.shape == stats.log_probs.shape == stats.delta.shape == (4, 5)
 
 
+@pytest.mark.slow
 def test_unscored_completions_get_no_advantage_and_the_others_their_own_mean(make_trainer):
     def partly(completions, **kwargs):
         return [None, 0.0, 1.0, 1.0]

@@ -49,6 +49,7 @@ def test_other_processes_keep_quiet(caplog):
     assert not caplog.records
 
 
+@pytest.mark.slow
 def test_a_run_speaks_of_an_estimator_for_more_turns(tmp_path, caplog):
     trainer = build_trainer(
         output_dir=str(tmp_path), turn_estimator="gigpo", per_device_train_batch_size=32, max_steps=4

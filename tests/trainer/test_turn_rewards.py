@@ -45,6 +45,7 @@ def run(tmp_path, **options):
     return trainer, trainer.batches[0], trainer.state.log_history[0]
 
 
+@pytest.mark.slow
 def test_function_for_turns_gets_the_turns_and_trl_the_sum(tmp_path):
     trainer, _, log = run(tmp_path, reward_funcs=[call_reward, short], tools=[double])
     assert trainer.reward_table.rewards[:, 0].tolist()[:1] == [2.0]
@@ -55,6 +56,7 @@ def test_function_for_turns_gets_the_turns_and_trl_the_sum(tmp_path):
     assert trainer.reward_funcs[1].turn_scores == [[-1.0, -1.0, 0.0], [0.0]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"reward_weights": [1.0]}])
 def test_kinds_of_an_environment_are_picked_up(tmp_path, options):
     trainer, _, log = run(tmp_path, environment_factory=Judge, **options)
@@ -67,11 +69,13 @@ def test_kinds_of_an_environment_are_picked_up(tmp_path, options):
     assert log["rewards/environment_outcome/mean"] == 0.5
 
 
+@pytest.mark.slow
 def test_environment_alone_is_a_source_of_rewards(tmp_path):
     trainer, _, _ = run(tmp_path, reward_funcs=None, environment_factory=Judge)
     assert trainer.reward_func_names == ["environment_outcome", "environment_process"]
 
 
+@pytest.mark.slow
 def test_environment_with_a_reward_of_its_own_keeps_it(tmp_path):
     class Own(Judge):
         def get_reward(self):
@@ -101,6 +105,7 @@ class Listing:
         return 2 * x
 
 
+@pytest.mark.slow
 def test_list_of_turn_rewards_needs_one_for_each_turn(tmp_path):
     with pytest.raises(ValueError, match="turn_rewards of completion 0 has 2 entries, but it has 3 turns"):
         run(tmp_path, environment_factory=Listing)
@@ -116,6 +121,7 @@ def test_list_of_turn_rewards_is_read_as_process_or_by_kind():
     assert keys == [[None, None, None]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("result", "message"),
     [
@@ -135,6 +141,7 @@ def test_wrong_number_of_turn_rewards_names_the_completion(tmp_path, result, mes
         run(tmp_path, reward_funcs=[wrong], tools=[double])
 
 
+@pytest.mark.slow
 def test_environment_that_fails_on_judging_leaves_its_completion_unscored(tmp_path, caplog):
     class Failing(Judge):
         def _score(self, turns):
@@ -150,6 +157,7 @@ def test_environment_that_fails_on_judging_leaves_its_completion_unscored(tmp_pa
     assert "environment of completion 1 failed on judging" in caplog.text
 
 
+@pytest.mark.slow
 def test_turn_estimator_puts_advantages_on_the_turns_that_earned_them(tmp_path):
     _, batch, log = run(tmp_path, reward_funcs=[call_reward, short], tools=[double], turn_estimator="outcome")
     turn_ids, advantages = batch["turn_ids"], batch["advantages"]
@@ -175,6 +183,7 @@ def test_outcome_estimator_on_outcomes_alone_is_grpo(tmp_path):
     assert plain["advantages"].abs().max() > 0.5
 
 
+@pytest.mark.slow
 def test_discount_counts_turns_from_the_end(tmp_path):
     _, batch, _ = run(tmp_path, tools=[double], turn_estimator="outcome", turn_estimator_options={"gamma": 0.5})
     first = [batch["advantages"][0][batch["turn_ids"][0] == turn][0].item() for turn in range(3)]
@@ -208,6 +217,7 @@ def test_wrong_turn_estimator_is_refused_before_training(tmp_path, options, mess
         run(tmp_path, tools=[double], **options)
 
 
+@pytest.mark.slow
 def test_advantages_that_would_destroy_the_model_stop_the_run(tmp_path):
     def forgetful(turns):
         return turns.values if turns.values.size(1) > 2 else torch.zeros_like(turns.values)
@@ -220,6 +230,7 @@ def test_advantages_that_would_destroy_the_model_stop_the_run(tmp_path):
         trainer.train()
 
 
+@pytest.mark.slow
 def test_rewards_of_a_kind_that_nobody_reads_stop_the_run(tmp_path):
     class Misspelt(Judge):
         def _score(self, turns):
@@ -233,6 +244,7 @@ def test_rewards_of_a_kind_that_nobody_reads_stop_the_run(tmp_path):
         run(tmp_path, environment_factory=Misspelt)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("result", [None, [{"process": 1.0}] * 3, "abc"])
 def test_judgement_of_wrong_form_names_the_environment(tmp_path, result):
     class Wrong(Judge):
@@ -243,6 +255,7 @@ def test_judgement_of_wrong_form_names_the_environment(tmp_path, result):
         run(tmp_path, environment_factory=Wrong)
 
 
+@pytest.mark.slow
 def test_turn_reward_that_is_not_a_number_is_unscored_and_an_infinite_one_is_refused(tmp_path):
     @reward(kind="process", level="turn")
     def odd(completions, turns, **columns):

@@ -43,6 +43,7 @@ def turns_of(trainer, batch, row):
     return [trainer.processing_class.decode(ids[turn_ids == turn]) for turn in range(trainer.recorded.num_turns[row])]
 
 
+@pytest.mark.slow
 def test_rows_with_different_turn_counts_keep_their_own_turns(tmp_path):
     script = [[call("double", x=21), "I know: 42"], [call("double", x=4)], ["It is 8"]]
     trainer, batch = run(tmp_path, script)
@@ -57,6 +58,7 @@ def test_rows_with_different_turn_counts_keep_their_own_turns(tmp_path):
     assert torch.equal(batch["turn_ids"] >= 0, mask)
 
 
+@pytest.mark.slow
 def test_views_carry_calls_and_results(tmp_path):
     trainer, _ = run(tmp_path, [["", "think " + call("double", x=21)], ["done"]])
     (empty,), (first, last) = trainer.recorded.views
@@ -65,6 +67,7 @@ def test_views_carry_calls_and_results(tmp_path):
     assert (first.results, last.text) == (["42"], "done")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "results"),
     [
@@ -84,6 +87,7 @@ def test_results_of_a_call_are_environment_tokens_of_one_border(tmp_path, text, 
     assert all(f"<tool_response>\n{result}\n</tool_response>" in shown for result in results)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text", ['<tool_call>\n{"name": "double", "arg\n</tool_call>', '<tool_call>{"name": "double"…']
 )
@@ -94,6 +98,7 @@ def test_call_that_cannot_be_read_is_an_invalid_last_turn(tmp_path, text):
     assert trainer.state.log_history[0]["turns/invalid"] == 0.5
 
 
+@pytest.mark.slow
 def test_result_that_does_not_fit_is_taken_back_and_the_row_counts_as_truncated(tmp_path):
     script = [[call("long", n=500), "short"]]
     trainer, batch = run(tmp_path, script)
@@ -107,6 +112,7 @@ def test_result_that_does_not_fit_is_taken_back_and_the_row_counts_as_truncated(
     assert batch["turn_ids"][0].max() == 0  # what was a turn stays one
 
 
+@pytest.mark.slow
 def test_call_behind_the_last_allowed_one_is_not_truncation(tmp_path):
     script = [[call("double", x=1), "x"], [call("double", x=2)]]
     trainer, _ = run(tmp_path, script, max_tool_calling_iterations=1)
@@ -116,6 +122,7 @@ def test_call_behind_the_last_allowed_one_is_not_truncation(tmp_path):
     assert (log["turns/stop/turns"], log["turns/stop/done"], log["turns/stop/tokens"]) == (0.5, 0.5, 0.0)
 
 
+@pytest.mark.slow
 def test_last_turn_without_room_for_a_token_is_a_turn(tmp_path):
     first = call("double", x=21)
     full = len(f"{first}#") + len("\n<|im_start|>user\n<tool_response>\n42\n</tool_response>") - len("<|im_start|>")
@@ -128,6 +135,7 @@ def test_last_turn_without_room_for_a_token_is_a_turn(tmp_path):
     assert batch["completion_ids"].size(1) == full
 
 
+@pytest.mark.slow
 def test_last_turn_is_cut_at_the_limit(tmp_path):
     trainer, batch = run(tmp_path, [["short", call("double", x=21)], ["a" * 400]], max_completion_length=200)
     text = turns_of(trainer, batch, 1)[1]
@@ -155,6 +163,7 @@ def test_metrics_count_turns_tokens_and_calls(tmp_path):
     assert log["turns/invalid"] == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -189,6 +198,7 @@ def test_broken_contract_stops_the_run_with_row_and_position(tmp_path, change, m
         trainer.train()
 
 
+@pytest.mark.slow
 def test_run_stops_if_generation_was_not_recorded(tmp_path, monkeypatch):
     from trl import GRPOTrainer
 
@@ -213,6 +223,7 @@ def test_template_that_rewrites_earlier_turns_is_named_at_the_start_with_one_tha
     assert ("TRL's is trl.chat_template_utils.qwen3_training_chat_template" in caplog.text) is warns
 
 
+@pytest.mark.slow
 def test_row_of_environment_tokens_only_adds_nothing_and_its_reward_counts(make_trainer):
     def rollout(prompts, trainer):
         ids = [[65, 66, 258]] * len(prompts)
@@ -230,6 +241,7 @@ def test_row_of_environment_tokens_only_adds_nothing_and_its_reward_counts(make_
     assert trainer.state.log_history[0]["grad_norm"] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("field", "message"),
     [
