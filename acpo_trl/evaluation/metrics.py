@@ -216,7 +216,7 @@ def paired(
             f"problems {alone!r}: they are in one of the two evaluations only; expected the same problems in both; "
             "evaluate what is missing, or leave these out"
         )
-    differences = {name: problem_mean(b[name]) - problem_mean(a[name]) for name in a}
+    differences = {name: round(problem_mean(b[name]) - problem_mean(a[name]), DECIMALS) for name in a}
     gained = [name for name, difference in differences.items() if difference > 0]
     lost = [name for name, difference in differences.items() if difference < 0]
     return Paired(

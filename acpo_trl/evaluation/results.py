@@ -79,11 +79,13 @@ def summarize(
         if sample.problem_id not in by_problem:
             raise ValueError(f"sample of {sample.problem_id!r}: no such problem; expected one of {benchmark.name!r}.")
         by_problem[sample.problem_id].append(sample)
-    lengths = {len(each) for each in by_problem.values()}
-    if lengths != {num_samples}:
-        raise ValueError(
-            f"benchmark {benchmark.name!r}: problems have {sorted(lengths)} samples; expected {num_samples} of each."
-        )
+    for name, each in by_problem.items():
+        indices = [sample.sample_index for sample in each]
+        if indices != list(range(num_samples)):
+            raise ValueError(
+                f"benchmark {benchmark.name!r}, problem {name!r}: has the samples {indices}; expected 0 to "
+                f"{num_samples - 1}, each once; evaluate anew."
+            )
     scored = {name: [s.verdict for s in each if s.verdict is not None] for name, each in by_problem.items()}
     members = defaultdict(list)
     for problem in problems:

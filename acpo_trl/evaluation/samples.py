@@ -76,7 +76,7 @@ class SampleStore:
 
     def append(self, rank: int, number: int, samples: Iterable[Sample]) -> None:
         """Write a finished batch through to the disk."""
-        with self.part(rank).open("a", encoding="utf-8") as file:
+        with self.part(rank).open("a", encoding="utf-8", errors="surrogatepass") as file:
             file.write("".join(_line(number, sample) for sample in samples))
             file.flush()
             os.fsync(file.fileno())
@@ -96,14 +96,20 @@ def read_samples(path: Path) -> list[Sample]:
     """
     if not path.is_file():
         raise ValueError(f"{str(path)!r}: no such file; expected the samples.jsonl that a finished evaluation writes.")
-    with path.open(encoding="utf-8") as file:
-        return [_sample(json.loads(line), path, number) for number, line in enumerate(file, start=1)]
+    samples = []
+    for number, line in enumerate(path.read_bytes().split(b"\n")[:-1], start=1):
+        try:
+            content = json.loads(line)
+        except ValueError as error:
+            raise ValueError(f"{str(path)!r}, line {number}: is no sample ({error}); evaluate anew.") from error
+        samples.append(_sample(content, path, number))
+    return samples
 
 
 def write_whole(path: Path, text: str) -> None:
     """Write a file so that it is there as a whole or not at all."""
     temporary = path.with_name(path.name + ".tmp")
-    with temporary.open("w", encoding="utf-8") as file:
+    with temporary.open("w", encoding="utf-8", errors="surrogatepass") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())

@@ -19,15 +19,22 @@ def text_table(results: Sequence[BenchmarkResult], groups: bool = False) -> str:
                 _plain(result.name),
                 str(result.num_problems),
                 str(result.num_samples),
-                _percent(result.mean_at_k),
-                _percent(result.pass_at_k.get(result.num_samples)),
-                _percent(result.maj_at_k),
+                _percent(result.mean_at_k, result.num_problems),
+                _percent(result.pass_at_k.get(result.num_samples), result.num_problems),
+                _percent(result.maj_at_k, result.num_problems),
                 *_lengths(result),
                 str(result.num_unscored),
             ]
         )
         for name, group in result.groups.items() if groups else ():
-            cells = [f"  {_plain(name)}", str(group.num_problems), "", _percent(group.mean_at_k), "", ""]
+            cells = [
+                f"  {_plain(name)}",
+                str(group.num_problems),
+                "",
+                _percent(group.mean_at_k, group.num_problems),
+                "",
+                "",
+            ]
             lines.append([*cells, *_lengths(group), ""])
     return _aligned(lines) + f"\nIn percent, with {CONFIDENCE} intervals over problems."
 
@@ -41,8 +48,8 @@ def markdown_table(results: Sequence[BenchmarkResult], settings: Mapping[str, An
         cells = [
             _plain(result.name).replace("|", "\\|"),
             f"{result.num_problems}{unscored}",
-            f"{_percent(result.mean_at_k)} (k={k})",
-            _percent(result.pass_at_k.get(k)),
+            f"{_percent(result.mean_at_k, result.num_problems)} (k={k})",
+            _percent(result.pass_at_k.get(k), result.num_problems),
             *_lengths(result),
         ]
         lines.append(f"| {' | '.join(cells)} |")
@@ -71,16 +78,17 @@ def comparison_table(comparisons: Sequence[Comparison], all_flips: bool = False)
                 text += f"\n{_plain(found.name)} {what}: {', '.join(map(_plain, shown))}{more}"
         if found.num_unscored:
             text += (
-                f"\n{_plain(found.name)}: {found.num_unscored} problems without a verdict in one of the two, left out"
+                f"\n{_plain(found.name)}: {found.num_unscored} problems that one of the two has no verdict of, left out"
             )
     return text
 
 
-def _percent(estimate: Estimate | None) -> str:
+def _percent(estimate: Estimate | None, num_problems: int) -> str:
     if estimate is None:
         return "-"
     low, high, _ = estimate.interval
-    return f"{100 * estimate.mean:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
+    fewer = f" of {estimate.num_problems}" if estimate.num_problems < num_problems else ""
+    return f"{100 * estimate.mean:.1f} [{100 * low:.1f}, {100 * high:.1f}]{fewer}"
 
 
 def _share(mean: float | None) -> str:

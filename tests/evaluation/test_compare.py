@@ -49,7 +49,7 @@ def test_the_two_may_differ_in_samples_and_a_problem_nobody_scored_is_left_out_a
     evaluated(tmp_path / "y", {"a": [1.0, None], "b": [1.0, 1.0]})
     (found,) = compare(tmp_path / "x", tmp_path / "y")
     assert (found.num_problems, found.num_unscored, found.difference) == (1, 1, 1.0)
-    assert "1 problems without a verdict" in comparison_table([found])
+    assert "1 problems that one of the two has no verdict of" in comparison_table([found])
 
 
 @pytest.mark.parametrize(
@@ -86,6 +86,7 @@ def test_the_table_of_numbers_is_in_percent_with_intervals(tmp_path):
     header, line, *rest = text_table([result]).splitlines()
     assert header.split() == ["problems", "k", "mean@k", "pass@k", "maj@k", "truncated", "tokens", "unscored"]
     assert line.startswith(f"maths         3  2  66.7 [{100 * low:.1f}, {100 * high:.1f}]")
+    assert " of 2 " in line  # pass@2 of the two problems that have two verdicts
     assert line.split()[-3:] == ["0.0", "20", "1"]
     assert len(rest) == 1
     assert text_table([result], groups=True).splitlines()[2].split()[:2] == ["algebra", "3"]

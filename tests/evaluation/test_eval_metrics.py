@@ -163,6 +163,11 @@ def test_means_of_other_numbers_of_samples_are_compared_without_rounding():
     assert (got.gained, got.lost, got.num_equal) == ([], [], 1)
 
 
+def test_equal_means_of_partial_verdicts_are_equal_however_they_were_rounded():
+    got = paired({"p": [0.1, 0.2]}, {"p": [0.15]})  # 0.15000000000000002 and 0.15
+    assert (got.difference, got.gained, got.lost, got.num_equal) == (0.0, [], [], 1)
+
+
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(verdicts, verdicts), min_size=1, max_size=8), st.randoms())
 def test_paired_the_other_way_round_swaps_the_sign(pairs, random):

@@ -90,8 +90,11 @@ def test_the_order_of_samples_does_not_matter():
 
 
 def test_missing_and_foreign_samples_are_refused():
-    with pytest.raises(ValueError, match=r"problems have \[1, 2\] samples; expected 2 of each"):
-        result_of({"a": [1.0, 0.0], "b": [1.0, 0.0]}, samples=samples_of({"a": [1.0, 0.0], "b": [1.0]}))
+    table = {"a": [1.0, 0.0], "b": [1.0, 0.0]}
+    with pytest.raises(ValueError, match=r"problem 'b': has the samples \[0\]; expected 0 to 1, each once"):
+        result_of(table, samples=samples_of({"a": [1.0, 0.0], "b": [1.0]}))
+    with pytest.raises(ValueError, match=r"problem 'b': has the samples \[0, 1, 1\]"):
+        result_of(table, samples=[*samples_of(table), sample("b", 1, 1.0)])
     with pytest.raises(ValueError, match="sample of 'z': no such problem"):
         result_of({"a": [1.0]}, samples=samples_of({"z": [1.0]}))
 

@@ -35,6 +35,23 @@ def written(folder, numbers, rank=0):
     return store
 
 
+def test_half_a_character_in_a_response_stays_as_it_is(tmp_path):
+    half = sample("a", response="\ud83d")
+    store = SampleStore(tmp_path)
+    store.append(0, 0, [half])
+    assert store.collect({0: 1}) == {0: [half]}
+    store.finish([half])
+    assert read_samples(store.final) == [half]
+
+
+def test_a_broken_line_of_a_finished_evaluation_is_named(tmp_path):
+    SampleStore(tmp_path).finish([sample("a")])
+    with (tmp_path / "samples.jsonl").open("a") as file:
+        file.write("{}}\n")
+    with pytest.raises(ValueError, match="samples.jsonl', line 2: is no sample"):
+        read_samples(tmp_path / "samples.jsonl")
+
+
 def test_finished_batches_come_back_as_they_were(tmp_path):
     store = written(tmp_path, [2, 0])
     assert store.collect(SIZES) == {0: BATCHES[0], 2: BATCHES[2]}
