@@ -48,7 +48,7 @@ def test_a_broken_line_of_a_finished_evaluation_is_named(tmp_path):
     SampleStore(tmp_path).finish([sample("a")])
     with (tmp_path / "samples.jsonl").open("a") as file:
         file.write("{}}\n")
-    with pytest.raises(ValueError, match="samples.jsonl', line 2: is no sample"):
+    with pytest.raises(ValueError, match=r"samples.jsonl', line 2: is no sample"):
         read_samples(tmp_path / "samples.jsonl")
 
 
