@@ -300,6 +300,12 @@ def test_method_file_sets_what_its_name_says_and_nothing_else(name, monkeypatch)
     assert config.credit_mix == 1.0 and config.num_iterations == 1
 
 
+@pytest.mark.parametrize("name", ["quickstart", "quickstart_multi_turn"])
+def test_a_quick_start_records_credit_by_the_defaults(name, monkeypatch):
+    _, config, _, _ = parsed(f"configs/{name}.yaml", monkeypatch)
+    assert config.credit_log == {}
+
+
 @pytest.mark.parametrize("size", ["0.5", "1.5"])
 @pytest.mark.parametrize("kind", ["lora", "qlora"])
 def test_one_gpu_config_trains_an_adapter(size, kind, monkeypatch):

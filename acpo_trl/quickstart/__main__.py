@@ -79,6 +79,7 @@ def report(quick_start: QuickStart, run: Path) -> None:
     picture = run.parent / "plot.png"
     draw(log, {"before": shares(before), "after": shares(after)}, f"Quick start: {run}", picture, quick_start.panels)
     print(f"Plot: {picture}")
+    print(f"Credit of single tokens: acpo-trl report {run}")
 
 
 def shares(measured: Mapping[str, accuracy.Estimate]) -> dict[str, accuracy.Accuracy]:

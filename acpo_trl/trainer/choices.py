@@ -8,7 +8,8 @@ from trl import GRPOConfig
 from ..credit import CREDIT_RULES, Gate
 from ..resolve import resolve
 from .guard import ON_REWARD_ERROR
-from .turn_choices import check_turn_choices, turn_credit_of
+from .recorded_groups import CreditLogOptions
+from .turn_choices import check_turn_choices, options_of, turn_credit_of
 
 logger = logging.getLogger(__name__)
 
@@ -92,6 +93,7 @@ def check_credit(args: GRPOConfig) -> None:
             f"{list(CREDIT_NORMALIZATIONS)}."
         )
     check_turn_choices(args)
+    options_of(args, "credit_log", CreditLogOptions)
     if not all(isinstance(weight, int | float) and math.isfinite(weight) for weight in args.reward_weights or ()):
         raise ValueError(f"reward_weights {args.reward_weights!r}: rewards would be lost; expected finite numbers.")
     if ratio_of(args) == "gspo_token" and args.ratio is None:

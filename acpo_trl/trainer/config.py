@@ -11,7 +11,7 @@ from .choices import CREDIT_NORMALIZATIONS, RATIOS, check_credit
 from .guard import ON_REWARD_ERROR
 from .turn_choices import KIND_TREATMENTS
 
-OWN_DICT_FIELDS = ("turn_estimator_options", "kind_estimators", "critic_options", "belief_options")
+OWN_DICT_FIELDS = ("turn_estimator_options", "kind_estimators", "critic_options", "belief_options", "credit_log")
 
 
 @dataclass
@@ -58,6 +58,10 @@ class ACPOConfig(GRPOConfig):
         dynamic_sampling (`int`, *optional*, defaults to `0`):
             At most so many extra rounds of generation, each as large as the first, to replace groups whose advantages
             are all 0 by groups of other prompts (docs/concepts/dynamic_sampling.md). 0: none.
+        credit_log (`dict`, *optional*):
+            Record sampled completions with the credit of each token and turn in `output_dir/credit_log`: `every` (10
+            steps), `groups` (1), `choose` (`random`, `best`, `worst`, `zero_spread`), `file_format` (`parquet`,
+            `jsonl`), `max_megabytes` (200). None records nothing (docs/reference/records.md).
         on_reward_error (`str`, *optional*, defaults to `"raise"`):
             What an exception in a reward function does: `"raise"` stops the run, `"none"` leaves the completions that
             cause it unscored. Where the judge failed (`JudgeError`, `ConnectionError`, `TimeoutError`), completions are
@@ -129,6 +133,12 @@ class ACPOConfig(GRPOConfig):
         metadata={
             "help": "At most so many extra rounds of generation to replace groups whose advantages are all 0 by groups "
             "of other prompts."
+        },
+    )
+    credit_log: dict[str, Any] | str | None = field(
+        default=None,
+        metadata={
+            "help": "Record sampled completions with their credit, as a JSON object with options; {} for defaults."
         },
     )
     on_reward_error: str = field(

@@ -28,7 +28,7 @@ PADDING = {
     "importance_sampling_ratio": 1.0,
 }
 # What the trainer keeps about the rows of its last generation batch, beside the batch.
-NOTES = ("recorded", "reward_table", "state_keys", "rollout_rows", "_judged")
+NOTES = ("recorded", "reward_table", "state_keys", "rollout_rows", "_judged", "turn_scores")
 NOISE = 1e-6  # what rounding leaves of a reward minus the mean of its equals
 
 
@@ -119,7 +119,7 @@ class Resampled(ScoredTurns):
     def _merge_notes(self, before: dict[str, Any], columns: dict[tuple[str, str], list[Any]], source: Tensor) -> None:
         """Make the trainer's notes and the completions table those of the merged batch."""
         rows = source.tolist()
-        for name in ("state_keys", "rollout_rows", "_judged"):
+        for name in ("state_keys", "rollout_rows", "_judged", "turn_scores"):
             setattr(self, name, choose(before[name], getattr(self, name), rows))
         self.recorded = merge_recorded(before["recorded"], self.recorded, rows)
         # Rows of a table over all processes: a process's rows of the first batch stand there, those of the second

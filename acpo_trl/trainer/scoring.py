@@ -26,6 +26,8 @@ class ScoredTurns(KnownTurns):
     reward_funcs: list[Any]
     reward_table: RewardTable
     """What the reward functions said about the last generation batch, over all processes."""
+    turn_scores: list[dict[int, list[float | None]]]
+    """For each local completion of the last generation batch what functions for turns said, by their place."""
     turn_hint: TurnHint
 
     def _guard_rewards(self, on_error: str, use_declared_weights: bool) -> None:
@@ -47,6 +49,14 @@ class ScoredTurns(KnownTurns):
         kinds = [declaration.kind for declaration in self.reward_declarations]
         self.reward_table = RewardTable(rewards, self.reward_weights.to(rewards.device), kinds)
         keep_extra_columns(self, len(self.recorded.rows))
+        by_function = {
+            index: function.turn_scores
+            for index, function in enumerate(self.reward_funcs)
+            if declaration_of(function).level == "turn"
+        }
+        self.turn_scores = [
+            {index: scores[row] for index, scores in by_function.items()} for row in range(len(self.recorded.rows))
+        ]
         return rewards
 
     def _hand_out_turns(self) -> None:
@@ -84,9 +94,11 @@ class ScoredTurns(KnownTurns):
             self.turn_hint.measure(turns.num_turns.tolist())
         turns = self._find_out(turns, batch, credit_of.needs)
         scores = {
-            index: self._gather(function.turn_scores, turns.values.size(1), torch.nan, torch.float32)
-            for index, function in enumerate(self.reward_funcs)
-            if declaration_of(function).level == "turn"
+            index: self._gather(
+                [row[index] for row in self.turn_scores], turns.values.size(1), torch.nan, torch.float32
+            )
+            for index, declaration in enumerate(self.reward_declarations)
+            if declaration.level == "turn"
         }
         tables = self.reward_table.by_turn(scores, turns)
         credit = credit_of.combine(tables, self.reward_table.weights_by_kind())

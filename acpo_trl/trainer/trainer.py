@@ -21,12 +21,14 @@ from .card import annotate_card
 from .choices import gate_of, is_uniform, ratio_of
 from .completions import forget_rows, number_rows, write_used
 from .config import ACPOConfig, with_credit_defaults
+from .credit_log import CreditLog
 from .environment import environment_rewards, with_environment
 from .inputs import CreditedInputs, check_dataset, check_enough_prompts, check_model, check_reward_funcs
 from .metrics import credit_metrics
+from .recorded_groups import CreditLogOptions
 from .resampling import Resampled
 from .template_check import warn_of_template
-from .turn_choices import turn_credit_of
+from .turn_choices import options_of, turn_credit_of
 from .turn_hint import TurnHint
 
 logger = logging.getLogger(__name__)
@@ -126,6 +128,10 @@ class ACPOTrainer(Resampled):
         )
         check_model(self.model, self._tokenizer)
         self._build_critic()
+        self.credit_log = None
+        if args.credit_log is not None:
+            self.credit_log = CreditLog(self, options_of(args, "credit_log", CreditLogOptions))
+            self.add_callback(self.credit_log)
         self.turn_hint = TurnHint(args.turn_estimator, self.is_world_process_zero())
         self._guard_rewards(args.on_reward_error, use_declared_weights)
         warn_of_template(self)
@@ -150,6 +156,8 @@ class ACPOTrainer(Resampled):
         batch = super()._generate_and_score_completions(inputs)
         if self.log_completions:
             self._num_generated = number_rows(self, batch, self._num_generated)
+        if self.credit_log is not None:
+            self.credit_log.stage(batch)
         return batch
 
     def compute_loss(
@@ -207,6 +215,16 @@ class ACPOTrainer(Resampled):
         self._log(credit_metrics(stats, credit, advantages, self._sum_over_ranks))
         if self.log_completions:
             write_used(self, {**batch, "advantages": advantages * credit}, stats.action_mask, self._num_generated)
+        if self.credit_log is not None and self.credit_log.staged:
+            self.credit_log.use(batch, stats, advantages, credit, self._ratio(stats, batch))
+
+    def _ratio(self, stats: TokenStats, batch: CreditedInputs) -> Tensor:
+        """(B, T), the importance ratio that the loss uses; TRL takes 1 where it has no old log-probabilities."""
+        log_ratio = (stats.log_probs - batch.get("old_per_token_logps", stats.log_probs)).detach()
+        if self.ratio == "gspo":
+            mask = stats.action_mask
+            log_ratio = ((log_ratio * mask).sum(1, keepdim=True) / mask.sum(1, keepdim=True).clamp(min=1)) * mask
+        return log_ratio.exp()
 
     def _sum_over_ranks(self, values: Tensor) -> Tensor:
         return self.accelerator.reduce(values, reduction="sum")

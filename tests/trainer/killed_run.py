@@ -18,4 +18,5 @@ class Kill(TrainerCallback):
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-run(build_trainer, Path(sys.argv[1]), WINDOWS["several steps a generation"], save_steps=3, callbacks=[Kill()])
+settings = {"save_steps": 3, "credit_log": {"every": 1, "groups": 9}, "callbacks": [Kill()]}
+run(build_trainer, Path(sys.argv[1]), WINDOWS["several steps a generation"], **settings)

@@ -29,6 +29,7 @@ def test_every_own_field_has_help():
     assert own == {"ratio"} | {"credit_rule", "credit_mix", "credit_normalization", "on_reward_error"} | {
         "turn_estimator",
         "turn_estimator_options",
+        "credit_log",
         "kinds",
         "kind_estimators",
         "critic_options",
