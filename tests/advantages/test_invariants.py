@@ -49,6 +49,7 @@ def shifted(completions, by):
 # Order
 
 
+@pytest.mark.slow
 @few
 @given(case=tables, random=st.randoms())
 def test_permuting_completions_and_groups_permutes_advantages(case, random):
@@ -62,6 +63,7 @@ def test_permuting_completions_and_groups_permutes_advantages(case, random):
 # Leaks
 
 
+@pytest.mark.slow
 @few
 @given(case=tables, canary=st.sampled_from([1e30, torch.nan, torch.inf, -3.0]), extra=st.integers(1, 3))
 def test_neither_padding_nor_what_stands_where_nothing_exists_matters(case, canary, extra):

@@ -322,6 +322,7 @@ def train(arguments, chat_dir, write_rows, tmp_path, monkeypatch):
     return follow
 
 
+@pytest.mark.slow
 def test_run_with_tags_logs_turns_and_rewards_of_the_environment(train):
     script = [
         [f"<look>{FIRST}</look>", "hm"],

@@ -168,6 +168,7 @@ def test_equal_means_of_partial_verdicts_are_equal_however_they_were_rounded():
     assert (got.difference, got.gained, got.lost, got.num_equal) == (0.0, [], [], 1)
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(verdicts, verdicts), min_size=1, max_size=8), st.randoms())
 def test_paired_the_other_way_round_swaps_the_sign(pairs, random):

@@ -200,6 +200,7 @@ def test_tool_format_is_the_share_of_calling_turns_whose_calls_all_parse():
     assert reason_of(tool_format, "Paris") == "no tool call"
 
 
+@pytest.mark.slow
 @given(st.lists(st.sampled_from([GOOD, "<tool_call>{", "Paris", "<think>a</think>" + GOOD]), max_size=6), st.randoms())
 def test_tool_format_does_not_depend_on_the_order_of_turns_or_of_completions(texts, random):
     shuffled = random.sample(texts, len(texts))

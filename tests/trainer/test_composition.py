@@ -20,6 +20,7 @@ def is_refused(rule, ratio, loss):
     return ratio == "gspo" or (rule == "acpo_live" and loss in LOG_PROB_LOSSES) or (ratio, loss) == ("turn", "vespo")
 
 
+@pytest.mark.slow
 def test_every_estimator_goes_with_every_rule_ratio_and_loss_but_for_the_documented_ones(tmp_path):
     args = ACPOConfig(str(tmp_path), use_cpu=True, bf16=False, report_to="none")
     refused, expected = set(), set()

@@ -83,6 +83,7 @@ def two_turns(tmp_path, estimator, environment=Countdown, **settings):
     )
 
 
+@pytest.mark.slow
 def test_a_detached_critic_does_not_move_the_policy(tmp_path):
     alone = train(tmp_path, "alone", turn_estimator="outcome")
     beside = train(tmp_path, "beside", turn_estimator="test_critic.like_outcome")

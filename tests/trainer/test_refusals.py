@@ -14,9 +14,10 @@ from acpo_trl import ACPOConfig, ACPOTrainer
     [
         ({"prompts": []}, "nothing to train on"),
         ({"reward_funcs": lambda completions, **kwargs: [1.0]}, "returned 1 rewards; expected a list of 4"),
-        (
+        pytest.param(
             {"reward_funcs": lambda completions, **kwargs: [0.0, 1.0, float("inf"), 1.0]},
             "returned inf for completion 2",
+            marks=pytest.mark.slow,
         ),
     ],
 )

@@ -31,7 +31,7 @@ def by_turn(batch, row):
     return [batch["advantages"][row][ids == turn].unique().tolist() for turn in range(int(ids.max()) + 1)]
 
 
-@pytest.mark.parametrize("name", ["gigpo", "hgpo", "salt"])
+@pytest.mark.parametrize("name", ["gigpo", *(pytest.param(name, marks=pytest.mark.slow) for name in ("hgpo", "salt"))])
 def test_good_and_bad_turn_from_the_same_state_have_opposite_signs(tmp_path, name):
     # All read the first card. Then one reads the second and answers right; one reads a card beside the path.
     script = [[look(FIRST)] * 3, [look(SECOND), look(BESIDE), WRONG], [RIGHT, WRONG]]

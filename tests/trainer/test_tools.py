@@ -20,7 +20,11 @@ def test_an_environment_may_bring_the_prompts(tmp_path, make_trainer):
     assert trainer.train_dataset.column_names == ["seed"]
 
 
-@pytest.mark.parametrize("how", [{"tools": [double]}, {"environment_factory": Doubler}], ids=["tools", "environment"])
+@pytest.mark.parametrize(
+    "how",
+    [pytest.param({"tools": [double]}, marks=pytest.mark.slow), {"environment_factory": Doubler}],
+    ids=["tools", "environment"],
+)
 def test_only_the_tokens_of_the_policy_are_credited(tmp_path, how):
     script = [[CALL, f"{CALL}!"], ["It is 42", "It is 42!"]]
     trainer = scripted_trainer(tmp_path, script, log_completions=True, **how)

@@ -38,6 +38,7 @@ def test_uniform_credit_trains_bit_identically_to_grpo(make_trainer):
     assert not torch.equal(ours["model.norm.weight"], start["model.norm.weight"])
 
 
+@pytest.mark.slow
 def test_credit_changes_training(make_trainer):
     assert not torch.equal(
         train(make_trainer())["model.norm.weight"],
@@ -82,6 +83,7 @@ def test_features_of_grpo_train_with_credit(make_trainer, saved_model, settings)
         assert not torch.equal(before["model.norm.weight"], trainer.model.model.norm.weight)
 
 
+@pytest.mark.slow
 def test_masking_all_truncated_completions_moves_nothing_without_decay(make_trainer):
     trainer = make_trainer(mask_truncated_completions=True, weight_decay=0.0)
     before = weights(trainer)
@@ -190,6 +192,7 @@ def test_credit_that_does_not_reach_the_loss_stops_the_run(make_trainer):
             make_trainer(cls=cls).train()
 
 
+@pytest.mark.slow
 def test_a_head_that_is_not_trls_kernel_stops_the_run(make_trainer, monkeypatch):
     trainer = make_trainer()
 
