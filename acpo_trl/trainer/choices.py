@@ -10,6 +10,8 @@ from ..resolve import resolve
 from .guard import ON_REWARD_ERROR
 from .recorded_groups import CreditLogOptions
 from .turn_choices import check_turn_choices, options_of, turn_credit_of
+from .watch_callback import stops_of
+from .watches import watch_options_of
 
 logger = logging.getLogger(__name__)
 
@@ -94,6 +96,8 @@ def check_credit(args: GRPOConfig) -> None:
         )
     check_turn_choices(args)
     options_of(args, "credit_log", CreditLogOptions)
+    watch_options_of(args.watch_options or {})
+    stops_of(args.watch_stop)
     if not all(isinstance(weight, int | float) and math.isfinite(weight) for weight in args.reward_weights or ()):
         raise ValueError(f"reward_weights {args.reward_weights!r}: rewards would be lost; expected finite numbers.")
     if ratio_of(args) == "gspo_token" and args.ratio is None:

@@ -11,7 +11,14 @@ from .choices import CREDIT_NORMALIZATIONS, RATIOS, check_credit
 from .guard import ON_REWARD_ERROR
 from .turn_choices import KIND_TREATMENTS
 
-OWN_DICT_FIELDS = ("turn_estimator_options", "kind_estimators", "critic_options", "belief_options", "credit_log")
+OWN_DICT_FIELDS = (
+    "turn_estimator_options",
+    "kind_estimators",
+    "critic_options",
+    "belief_options",
+    "credit_log",
+    "watch_options",
+)
 
 
 @dataclass
@@ -62,6 +69,13 @@ class ACPOConfig(GRPOConfig):
             Record sampled completions with the credit of each token and turn in `output_dir/credit_log`: `every` (10
             steps), `groups` (1), `choose` (`random`, `best`, `worst`, `zero_spread`), `file_format` (`parquet`,
             `jsonl`), `max_megabytes` (200). None records nothing (docs/reference/records.md).
+        watches (`bool`, *optional*, defaults to `True`):
+            Warn when the log shows trouble, such as entropy that collapses or groups without spread
+            (docs/reference/watches.md).
+        watch_options (`dict`, *optional*):
+            `window` (5 logs), and for a watch `false` or thresholds of its own.
+        watch_stop (`list[str]`, *optional*):
+            Watches that end the training.
         on_reward_error (`str`, *optional*, defaults to `"raise"`):
             What an exception in a reward function does: `"raise"` stops the run, `"none"` leaves the completions that
             cause it unscored. Where the judge failed (`JudgeError`, `ConnectionError`, `TimeoutError`), completions are
@@ -141,6 +155,12 @@ class ACPOConfig(GRPOConfig):
             "help": "Record sampled completions with their credit, as a JSON object with options; {} for defaults."
         },
     )
+    watches: bool = field(default=True, metadata={"help": "Warn when the log shows trouble."})
+    watch_options: dict[str, Any] | str | None = field(
+        default=None,
+        metadata={"help": "`window` in logs, and for a watch false or thresholds, as a JSON object."},
+    )
+    watch_stop: list[str] | None = field(default=None, metadata={"help": "Names of watches that end the training."})
     on_reward_error: str = field(
         default="raise",
         metadata={

@@ -30,6 +30,8 @@ from .resampling import Resampled
 from .template_check import warn_of_template
 from .turn_choices import options_of, turn_credit_of
 from .turn_hint import TurnHint
+from .watch_callback import WatchCallback, stops_of
+from .watches import watch_options_of
 
 logger = logging.getLogger(__name__)
 
@@ -128,6 +130,8 @@ class ACPOTrainer(Resampled):
         )
         check_model(self.model, self._tokenizer)
         self._build_critic()
+        if args.watches:
+            self.add_callback(WatchCallback(watch_options_of(args.watch_options or {}), stops_of(args.watch_stop)))
         self.credit_log = None
         if args.credit_log is not None:
             self.credit_log = CreditLog(self, options_of(args, "credit_log", CreditLogOptions))
