@@ -26,6 +26,7 @@ LAYERS = {
         {"resolve", "rewards", "sandbox"},
         {"accelerate", "datasets", "huggingface_hub", "numpy", "pyarrow", "torch", "tqdm", "transformers", "trl"},
     ),
+    "audit": ({"credit", "evaluation"}, {"torch"}),
     "trainer": (
         {"advantages", "credit", "critic", "mode", "ratio", "records", "resolve", "rewards", "rollouts", "turns"},
         {"accelerate", "torch", "transformers", "trl"},
@@ -33,6 +34,7 @@ LAYERS = {
     "quickstart": ({"envs", "rewards", "rollouts", "trainer"}, None),
     "cli": (
         {
+            "audit",
             "credit",
             "envs",
             "evaluation",

@@ -116,6 +116,11 @@ def load_generator(choice: ModelChoice, tokenizer: Any, sampling: Sampling, devi
     """The model, ready to answer."""
     if choice.vllm_options is not None:
         return load_vllm(choice, sampling)
+    return TransformersGenerator(load_model(choice, device), tokenizer, sampling)
+
+
+def load_model(choice: ModelChoice, device: Any) -> Any:
+    """The model of transformers in evaluation mode, with its adapter."""
     model = AutoModelForCausalLM.from_pretrained(
         choice.name,
         revision=choice.revision,
@@ -125,7 +130,7 @@ def load_generator(choice: ModelChoice, tokenizer: Any, sampling: Sampling, devi
     )
     if choice.adapter is not None:
         model.load_adapter(choice.adapter)
-    return TransformersGenerator(model.to(device).eval(), tokenizer, sampling)
+    return model.to(device).eval()
 
 
 def check_vllm(choice: ModelChoice, num_processes: int) -> None:

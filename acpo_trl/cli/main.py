@@ -10,6 +10,7 @@ from acpo_trl import __version__
 COMMANDS = {
     "train": ("acpo_trl.cli.train", "fine-tune a causal language model with token-level credit"),
     "evaluate": ("acpo_trl.cli.evaluate", "measure a model on benchmarks, or compare two evaluations"),
+    "audit": ("acpo_trl.cli.audit", "compare the blame of credit rules with human step labels"),
     "report": ("acpo_trl.cli.report", "show the recorded credit of a run in a page, or as text"),
     "rewards": ("acpo_trl.cli.check", "check the rewards of a config on its dataset"),
 }
