@@ -29,7 +29,7 @@ LAYERS = {
     "audit": ({"credit", "evaluation"}, {"torch"}),
     "trainer": (
         {"advantages", "credit", "critic", "mode", "ratio", "records", "resolve", "rewards", "rollouts", "turns"},
-        {"accelerate", "torch", "transformers", "trl"},
+        {"accelerate", "pandas", "torch", "transformers", "trl"},
     ),
     "quickstart": ({"envs", "rewards", "rollouts", "trainer"}, None),
     "cli": (

@@ -88,7 +88,8 @@ def audit(given: argparse.Namespace, solutions: list[Any], tokenizer: Any, model
     rows = summarize(verdicts)
     about = (
         f"{len(verdicts)} failed solutions of {', '.join(path.name for path in given.data)} under "
-        f"{Path(given.model).name}, {len(scored) - len(verdicts)} left out as too long or with a step without token; seed {given.seed}, 95 % "
+        f"{Path(given.model).name}, {len(scored) - len(verdicts)} left out as too long or with a "
+        f"step without token; seed {given.seed}, 95 % "
         f"intervals; {time.perf_counter() - started:.0f} s, {platform.machine()}, Python {platform.python_version()}, "
         f"torch {torch.__version__}"
     )

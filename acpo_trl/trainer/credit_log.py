@@ -17,6 +17,7 @@ from ..records.store import drop_from, prune
 from .keys import turn_keys
 from .recorded_groups import CreditLogOptions, choose_groups
 from .scoring import ScoredTurns
+from .turn_table import show_turns
 
 TOKEN_COLUMNS = ("log_probs", "delta", "is_mode", "entropy", "advantage", "credit", "ratio")
 _ROW = "record_row"
@@ -137,6 +138,8 @@ class CreditLog(TrainerCallback):
         if records:
             write_records(self.folder, records[0].step, rank, records, self.options.file_format)
             self._make_room()
+            if self.trainer.is_world_process_zero():
+                show_turns(records, self.trainer.args.report_to or ())
 
     def _make_room(self) -> None:
         if self.trainer.is_world_process_zero():
