@@ -1,5 +1,6 @@
 """Evaluate a model, or compare two evaluations: `acpo-trl evaluate --model MODEL --benchmarks NAME ...`."""
 
+import os
 import sys
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from .generator import ModelChoice
 
 ROOT = Path("outputs/evaluations")
+TEXTS = ("model", "output_dir", "system_prompt", "adapter", "model_revision", "dtype", "attn_implementation")
 
 
 @dataclass
@@ -101,6 +103,10 @@ class EvaluateArguments:
             value = getattr(self, name)
             if value is not None and not isinstance(value, list):
                 setattr(self, name, [value])
+        for name in TEXTS:
+            value = getattr(self, name)
+            if not isinstance(value, str | None):
+                raise ValueError(f"{name} {value!r}: is a {type(value).__name__}; expected text; put it in quotes.")
         if self.prompt_format not in (None, "chat", "text"):  # argparse does not check what YAML says
             raise ValueError(f"prompt_format {self.prompt_format!r}: expected 'chat' or 'text'.")
         if self.compare is not None and len(self.compare) != 2:
@@ -170,6 +176,9 @@ def prepare(arguments: EvaluateArguments) -> "Prepared":
     name = f"{Path(arguments.model).name}-{digest_of(evaluation.settings)}"
     folder = Path(arguments.output_dir) if arguments.output_dir else ROOT / name
     check_folder(folder, evaluation.settings)
+    folder.mkdir(parents=True, exist_ok=True)
+    if not os.access(folder, os.W_OK):
+        raise ValueError(f"output_dir {str(folder)!r}: cannot be written to; expected a folder that can; give another.")
     return Prepared(evaluation, choice, tokenizer, folder, state)
 
 

@@ -1,7 +1,9 @@
 """An evaluation: prepared and checked before anything is generated, then run, and gone on with after a kill."""
 
+import fcntl
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
 from pathlib import Path
@@ -16,7 +18,7 @@ from .plan import Batch, make_batches
 from .prompts import Prompt, PromptStyle, make_prompts, uses_chat
 from .results import BenchmarkResult, summarize, write_results
 from .run import Task, run
-from .samples import SampleStore, read_samples, write_whole
+from .samples import Sample, SampleStore, read_samples, write_whole
 from .tables import markdown_table
 
 SETTINGS, CARD = "evaluation.json", "results.md"
@@ -117,21 +119,23 @@ def evaluate(evaluation: Evaluation, generator: Generator, folder: Path, state: 
         The numbers of each benchmark, on the main process; None on the others.
 
     Raises:
-        ValueError: see `check_folder`.
+        ValueError: see `check_folder` and `claimed`.
     """
     check_folder(folder, evaluation.settings)
     state.wait_for_everyone()
     store = SampleStore(folder)
-    if state.is_main_process:
-        write_whole(folder / SETTINGS, json.dumps(evaluation.settings, indent=2, ensure_ascii=False) + "\n")
-    is_finished = store.final.is_file()
-    state.wait_for_everyone()
-    if is_finished:
-        samples = read_samples(store.final) if state.is_main_process else None
-    else:
-        samples = run(evaluation.batches, evaluation.tasks, generator, store, state)
-    if samples is None:
-        return None
+    with claimed(folder, evaluation.settings) if state.is_main_process else nullcontext():
+        state.wait_for_everyone()
+        is_finished = store.final.is_file()
+        state.wait_for_everyone()
+        if is_finished:
+            samples = read_samples(store.final) if state.is_main_process else None
+        else:
+            samples = run(evaluation.batches, evaluation.tasks, generator, store, state)
+        return None if samples is None else _finish(evaluation, samples, folder)
+
+
+def _finish(evaluation: Evaluation, samples: Sequence[Sample], folder: Path) -> list[BenchmarkResult]:
     results = [
         summarize(
             task.benchmark,
@@ -145,6 +149,26 @@ def evaluate(evaluation: Evaluation, generator: Generator, folder: Path, state: 
     write_results(folder, evaluation.settings, origins, results)
     write_whole(folder / CARD, markdown_table(results, evaluation.settings))
     return results
+
+
+@contextmanager
+def claimed(folder: Path, settings: Mapping[str, Any]) -> Iterator[None]:
+    """Write the settings if they are not there, and keep other evaluations out of the folder; a kill lets go of it.
+
+    Raises:
+        ValueError: another evaluation is at work in it.
+    """
+    if not (folder / SETTINGS).is_file():
+        write_whole(folder / SETTINGS, json.dumps(settings, indent=2, ensure_ascii=False) + "\n")
+    with (folder / SETTINGS).open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ValueError(
+                f"output_dir {str(folder)!r}: another evaluation is at work in it; expected one at a time; wait for "
+                "its end, or give another folder."
+            ) from error
+        yield
 
 
 def check_folder(folder: Path, settings: Mapping[str, Any]) -> None:

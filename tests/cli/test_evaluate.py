@@ -110,6 +110,15 @@ def test_mistakes_are_told_before_anything_is_generated(
     assert not (tmp_path / "outputs").exists()
 
 
+def test_numbers_where_text_belongs_and_folders_that_cannot_be_made_are_told(
+    model_dir, sums, tmp_path, capsys, no_generation
+):
+    (tmp_path / "eval.yaml").write_text("model: 5\n")
+    assert "model 5: is a int; expected text" in refusal(capsys, "--config", tmp_path / "eval.yaml")
+    said = refusal(capsys, "--model", model_dir, "--data", f"gsm8k={sums}", "--output_dir", "/proc/nope")
+    assert "No such file or directory: '/proc/nope'" in said
+
+
 def test_a_model_that_is_missing_is_told(sums, capsys, no_generation):
     assert "model None: there is no model" in refusal(capsys, "--data", f"gsm8k={sums}")
     said = refusal(capsys, "--data", f"gsm8k={sums}", "--model", "/absent/model")

@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import torch
 from accelerate import PartialState
+from leaving import leave
 from tiny import build_trainer
 
 from acpo_trl.rewards import reward as declared
@@ -76,3 +77,4 @@ if __name__ == "__main__":
     results["num_processes"] = accelerator.num_processes
     if accelerator.is_main_process:
         Path(sys.argv[1]).write_text(json.dumps(results))
+    leave()

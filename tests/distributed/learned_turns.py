@@ -10,6 +10,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import torch
 from accelerate.utils import gather_object
+from leaving import leave
 from tiny import build_trainer
 from uneven_episodes import Countdown
 
@@ -49,3 +50,4 @@ assert torch.equal(everywhere[0], everywhere[1]), "processes differ"
 resumed, _ = train(folder / "resumed", str(folder / "whole" / "checkpoint-3"))
 assert torch.equal(whole, resumed), "the resumed run differs"
 print("resumed as if it had not stopped")
+leave()

@@ -10,6 +10,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import torch
 from accelerate import PartialState
+from leaving import leave
 from tiny import build_trainer
 
 
@@ -43,3 +44,4 @@ if __name__ == "__main__":
         max_steps=6,
     )
     trainer.train()
+    leave()

@@ -10,6 +10,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import torch
+from leaving import leave
 from tiny import build_trainer, loss_and_gradients, make_batch
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
@@ -51,3 +52,4 @@ assert any(type(gradient).__name__ == "DTensor" for gradient in sharded.values()
 for name, expected in gradients.items():
     torch.testing.assert_close(sharded[name].full_tensor(), expected, rtol=1e-4, atol=1e-5)
 print("a critic on a sharded model reads and learns what one on the whole model does")
+leave()

@@ -10,6 +10,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import torch
+from leaving import leave
 from tiny import build_trainer, loss_and_gradients, make_batch
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
@@ -35,3 +36,4 @@ for name, expected in gradients.items():
 for name, expected in whole_metrics.items():
     assert abs(trainer._metrics["train"][name][-1] - expected) < 1e-6, name
 print("sharded loss and gradient equal the whole model's")
+leave()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from leaving import leave
 from tiny import build_trainer
 from uneven_episodes import Countdown
 
@@ -54,3 +55,4 @@ assert trainer.recorded.num_turns == [expected] * 2
 assert trainer.sizes == [2] * (3 if sys.argv[1] == "together" else expected)
 assert trainer.state.log_history[0]["turns/count/mean"] == 2.0
 print("every process made its calls")
+leave()

@@ -150,6 +150,17 @@ def test_another_evaluation_in_the_folder_is_left_alone_and_told_apart(sums, tmp
         evaluate(prepared(sums), Calculator(), tmp_path / "mine", PartialState())
 
 
+def test_two_evaluations_at_once_in_a_folder_do_not_destroy_each_other(sums, tmp_path):
+    class Meddling(Calculator):
+        def __call__(self, batch, stop):
+            with pytest.raises(ValueError, match="another evaluation is at work in it; expected one at a time"):
+                evaluate(prepared(sums), Calculator(), tmp_path / "out", PartialState())
+            return super().__call__(batch, stop)
+
+    evaluate(prepared(sums), Meddling(), tmp_path / "out", PartialState())
+    assert len(read_samples(tmp_path / "out" / "samples.jsonl")) == 12
+
+
 @pytest.mark.parametrize(
     "change",
     [
