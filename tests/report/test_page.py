@@ -49,10 +49,10 @@ addEventListener("load", () => {
 """
 
 
-def opened(page, tmp_path):
-    """What a browser showed of each token."""
+def opened(page, tmp_path, reader=READER):
+    """What a browser showed to a reader, of each token."""
     path = tmp_path / "page.html"
-    path.write_text(page + READER, encoding="utf-8")
+    path.write_text(page + reader, encoding="utf-8")
     command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", path.as_uri()]
     dom = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
     return json.loads(html.unescape(re.search(r'<pre id="shown">(.*?)</pre>', dom, re.DOTALL)[1]))
@@ -134,6 +134,46 @@ def test_hostile_text_is_shown_and_not_obeyed(tmp_path):
     assert texts[0] == json.dumps(HOSTILE[0])
     assert "⟨U+202E⟩" in texts[3] and "\u202e" not in texts[3]
     assert not any(ord(char) < 32 for text in texts for char in text)
+
+
+# Uses the keyboard alone, and leaves what was shown after each key.
+KEYBOARD = """
+<script>
+addEventListener("load", () => {
+  const shown = [];
+  const press = (where, key) => {
+    (typeof where === "string" ? document.querySelector(where) : where).dispatchEvent(
+      new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }),
+    );
+    shown.push([
+      document.querySelector("[role=tab][aria-selected=true]").textContent,
+      document.querySelector("#facts dd")?.textContent ?? "",
+      document.querySelector(".chart h2")?.textContent ?? "",
+    ]);
+  };
+  press("#completions tr[data-row]", "Enter");
+  press("#tokens", "ArrowRight");
+  press("#tokens", "End");
+  press("#tokens", "ArrowLeft");
+  press("nav", "ArrowRight");
+  press(".chart svg", "ArrowLeft");
+  const out = document.createElement("pre");
+  out.id = "shown";
+  out.textContent = JSON.stringify(shown);
+  document.body.append(out);
+});
+</script>
+"""
+
+
+@pytest.mark.slow
+@in_browser
+def test_the_keyboard_is_enough(tmp_path):
+    run = Run("r", [record(num_tokens=9)], {"entropy": {"entropy": [(1, 0.5), (2, 0.25)]}})
+    steps = opened(render(run), tmp_path, KEYBOARD)
+    assert [step[0] for step in steps] == ["Completion"] * 4 + ["Run"] * 2
+    assert [step[1] for step in steps[1:4]] == ["1 of 9", "9 of 9", "8 of 9"]
+    assert [step[2] for step in steps[4:]] == ["entropy · step 2", "entropy · step 1"]
 
 
 def test_a_notebook_gets_the_page_in_a_frame_of_its_own():

@@ -15,10 +15,11 @@ function decode(completion) {
   return completion;
 }
 
-// Rewards of turns summed over kinds, their weights applied: as the trainer's `kinds: mixed`.
-function mixedRewards(completion) {
+// Rewards of turns of one kind or, summed over kinds with their weights as the trainer's `kinds: mixed`, of all.
+function rewardsOf(completion, kind = "all") {
   return completion.states.map((_, k) => {
-    const scored = Object.values(completion.kinds).map((values) => values[k] ?? null).filter((v) => v !== null);
+    const rows = kind === "all" ? Object.values(completion.kinds) : [completion.kinds[kind] ?? []];
+    const scored = rows.map((values) => values[k] ?? null).filter((v) => v !== null);
     return scored.length ? scored.reduce((a, b) => a + b, 0) : null;
   });
 }
@@ -47,7 +48,7 @@ function computed(group, choice) {
   const completions = group.completions.map(decode);
   const estimator = ESTIMATOR_CHOICES[choice.estimator];
   const tables = completions.map((c) => ({
-    rewards: mixedRewards(c), states: c.states, actions: c.actions, turns: c.turns, entropy: c.columns.entropy,
+    rewards: rewardsOf(c, choice.kind), states: c.states, actions: c.actions, turns: c.turns, entropy: c.columns.entropy,
   }));
   const estimated = estimator.run ? estimator.run(tables, choice.gamma) : null;
   return completions.map((c, i) => {

@@ -15,7 +15,7 @@ function drawGroup(group, results, choice, open) {
     const kindTotals = kinds.map((kind) => show(total(completion.kinds[kind] ?? [])));
     const cells = [
       `#${completion.sample}`,
-      show(total(mixedRewards(completion))),
+      show(total(rewardsOf(completion))),
       ...(kinds.length > 1 ? kindTotals : []),
       `${completion.stop ?? "–"}${completion.truncated ? " (truncated)" : ""}`,
       String(completion.states.length),

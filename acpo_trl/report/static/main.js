@@ -1,5 +1,5 @@
 // What is chosen, and what is drawn when it changes.
-const choice = { view: "group", group: 0, completion: 0, estimator: "trained", gamma: 1, rule: "trained", colour: "product" };
+const choice = { view: "group", group: 0, completion: 0, estimator: "trained", kind: "all", gamma: 1, rule: "trained", colour: "product" };
 const $ = (id) => document.getElementById(id);
 let results = [];
 
@@ -14,18 +14,22 @@ function describeChoice(group) {
     return `Recorded numbers: estimator ${first.estimator ?? "none (one advantage for the completion)"}, credit rule ${first.rule}.`;
   }
   const parts = [];
-  if (choice.estimator !== "trained") parts.push("advantages recomputed here from the rewards of turns, summed over kinds");
+  if (choice.estimator !== "trained") parts.push(`advantages recomputed here from the rewards of turns, ${choice.kind === "all" ? "summed over kinds" : `of the kind ${choice.kind} alone`}`);
   if (RULE_CHOICES[choice.rule].run || choice.estimator !== "trained") parts.push("credit recomputed without credit_mix and normalization");
   return `Not what was trained: ${parts.join("; ")}.`;
 }
 
 function update(redraw) {
   const group = DATA.groups[choice.group];
+  const kinds = Object.keys(group.completions[0].kinds);
+  if (!kinds.includes(choice.kind)) choice.kind = "all";
+  fillSelect($("pick-kind"), [["all", "all, summed"], ...kinds.map((kind) => [kind, kind])], choice.kind);
   choice.completion = Math.min(choice.completion, group.completions.length - 1);
   results = computed(group, choice);
   const [completion, result] = [group.completions[choice.completion], results[choice.completion]];
   const hasGamma = ESTIMATOR_CHOICES[choice.estimator].gamma !== undefined;
   $("gamma-label").hidden = !hasGamma;
+  $("kind-label").hidden = choice.estimator === "trained" || Object.keys(group.completions[0].kinds).length < 2;
   $("gamma").value = choice.gamma;
   $("gamma-value").textContent = choice.gamma.toFixed(2);
   $("note").textContent = describeChoice(group);
@@ -35,7 +39,7 @@ function update(redraw) {
     showView();
   });
   if (redraw) {
-    fillSelect($("pick-completion"), group.completions.map((c, i) => [i, `#${c.sample}, reward ${show(total(mixedRewards(c)))}`]), choice.completion);
+    fillSelect($("pick-completion"), group.completions.map((c, i) => [i, `#${c.sample}, reward ${show(total(rewardsOf(c)))}`]), choice.completion);
     drawTokens(completion, result);
   }
   drawTurns(completion, result, group, results);
@@ -79,6 +83,7 @@ function listen() {
   on("pick-completion", "completion", true, Number);
   on("pick-estimator", "estimator", false);
   on("pick-rule", "rule", false);
+  on("pick-kind", "kind", false);
   on("pick-colour", "colour", false);
   on("gamma", "gamma", false, Number);
   $("theme").addEventListener("click", () => {

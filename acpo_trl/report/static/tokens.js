@@ -6,7 +6,7 @@ function drawTurns(completion, result, group, results) {
   where.replaceChildren();
   const largest = minmax(results.flatMap((r) => known(r.turns)).map(Math.abs))[1];
   const counts = tokensOfTurns({ rewards: completion.states, turns: completion.turns });
-  const rewards = mixedRewards(completion);
+  const rewards = rewardsOf(completion);
   result.turns.forEach((value, k) => {
     const box = element("button", "", { class: "turn", role: "listitem" });
     const bar = element("div", "", { class: "bar" });
@@ -17,7 +17,9 @@ function drawTurns(completion, result, group, results) {
     fill.style.background = `rgb(var(${value < 0 ? "--minus" : "--plus"}))`;
     bar.append(fill);
     box.append(element("span", `turn ${k + 1} `), element("b", show(value)), bar);
-    box.append(element("small", `reward ${show(rewards[k])}`), element("small", `${counts[k]} tokens`));
+    const credits = known(result.credit.filter((_, t) => completion.turns[t] === k));
+    const credit = credits.length ? sum(credits) / credits.length : null;
+    for (const text of [`credit ${show(credit)}`, `reward ${show(rewards[k])}`, `${counts[k]} tokens`]) box.append(element("small", text));
     const first = completion.turns.indexOf(k);
     box.addEventListener("click", () => first >= 0 && pickToken(first, true));
     where.append(box);
