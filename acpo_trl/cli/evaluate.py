@@ -184,13 +184,17 @@ def prepare(arguments: EvaluateArguments) -> "Prepared":
 
 def evaluate(arguments: EvaluateArguments, prepared: "Prepared") -> None:
     """Generate, check, and show the numbers."""
+    from ..evaluation.evaluate import FolderInUse
     from ..evaluation.evaluate import evaluate as run_evaluation
     from ..evaluation.tables import text_table
     from .generator import load_generator
 
     evaluation, choice, tokenizer, folder, state = prepared
     generator = load_generator(choice, tokenizer, evaluation.options.sampling, state.device)
-    results = run_evaluation(evaluation, generator, folder, state)
+    try:
+        results = run_evaluation(evaluation, generator, folder, state)
+    except FolderInUse as error:
+        sys.exit(f"acpo-trl evaluate: error: {error}")
     if results is not None:
         print(text_table(results, groups=arguments.groups))
         print(f"Samples (samples.jsonl), numbers (results.json) and a table for the model card (results.md): {folder}")

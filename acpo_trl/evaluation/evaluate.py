@@ -151,12 +151,16 @@ def _finish(evaluation: Evaluation, samples: Sequence[Sample], folder: Path) -> 
     return results
 
 
+class FolderInUse(ValueError):
+    """Another evaluation is at work in the folder."""
+
+
 @contextmanager
 def claimed(folder: Path, settings: Mapping[str, Any]) -> Iterator[None]:
     """Write the settings if they are not there, and keep other evaluations out of the folder; a kill lets go of it.
 
     Raises:
-        ValueError: another evaluation is at work in it.
+        FolderInUse: another evaluation is at work in it.
     """
     if not (folder / SETTINGS).is_file():
         write_whole(folder / SETTINGS, json.dumps(settings, indent=2, ensure_ascii=False) + "\n")
@@ -164,7 +168,7 @@ def claimed(folder: Path, settings: Mapping[str, Any]) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise ValueError(
+            raise FolderInUse(
                 f"output_dir {str(folder)!r}: another evaluation is at work in it; expected one at a time; wait for "
                 "its end, or give another folder."
             ) from error

@@ -1,5 +1,6 @@
 """`acpo-trl evaluate`: what it takes, what it refuses before anything is generated, and the numbers it gives."""
 
+import fcntl
 import json
 import re
 
@@ -117,6 +118,23 @@ def test_numbers_where_text_belongs_and_folders_that_cannot_be_made_are_told(
     assert "model 5: is a int; expected text" in refusal(capsys, "--config", tmp_path / "eval.yaml")
     said = refusal(capsys, "--model", model_dir, "--data", f"gsm8k={sums}", "--output_dir", "/proc/nope")
     assert "No such file or directory: '/proc/nope'" in said
+
+
+def test_a_folder_in_which_another_evaluation_is_at_work_is_told(model_dir, sums, tmp_path, capsys):
+    arguments = [
+        "--model",
+        model_dir,
+        "--data",
+        f"gsm8k={sums}",
+        "--max_new_tokens",
+        2,
+        "--output_dir",
+        tmp_path / "out",
+    ]
+    evaluate(*arguments)
+    with (tmp_path / "out" / "evaluation.json").open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert "another evaluation is at work in it" in refusal(capsys, *arguments)
 
 
 def test_a_model_that_is_missing_is_told(sums, capsys, no_generation):
