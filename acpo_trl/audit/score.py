@@ -11,6 +11,7 @@ from torch.nn.utils.rnn import pad_sequence
 from .solutions import Solution
 
 SEPARATOR = "\n\n"
+TOO_LONG, EMPTY_STEP = "longer than the model can read", "with a step that has no token"
 CHUNK = 256  # positions whose distributions are held at once
 
 
@@ -42,8 +43,8 @@ class Encoded:
 
 def score_solutions(
     solutions: Sequence[Solution], model: Any, tokenizer: Any, batch_size: int = 4, max_length: int | None = None
-) -> Iterator[tuple[Solution, TokenScores | None]]:
-    """Scores of each solution, those of like length together; None if it is too long, or a step has no token.
+) -> Iterator[tuple[Solution, TokenScores | str]]:
+    """Scores of each solution, those of like length together; or why it has none, TOO_LONG or EMPTY_STEP.
 
     Args:
         solutions: failed ones.
@@ -60,9 +61,10 @@ def score_solutions(
     encoded = [(solution, encode(solution, tokenizer)) for solution in solutions]
     fitting = []
     for solution, code in encoded:
-        found = set(code.steps.tolist()) - {-1}
-        if len(found) < solution.num_steps or (max_length is not None and len(code.ids) > max_length):
-            yield solution, None
+        if max_length is not None and len(code.ids) > max_length:
+            yield solution, TOO_LONG
+        elif len(set(code.steps.tolist()) - {-1}) < solution.num_steps:
+            yield solution, EMPTY_STEP
         else:
             fitting.append((solution, code))
     fitting.sort(key=lambda pair: len(pair[1].ids))
@@ -85,12 +87,13 @@ def encode(solution: Solution, tokenizer: Any) -> Encoded:
         text += segment.text + SEPARATOR
         ends.append((len(text), -1 if segment.step is None else segment.step))
     found = tokenizer(text, add_special_tokens=not has_chat, return_offsets_mapping=True)
+    special = set(tokenizer.all_special_ids)
     steps = []
     place = 0
-    for first, last in found["offset_mapping"]:
+    for token, (first, _) in zip(found["input_ids"], found["offset_mapping"], strict=True):
         while place < len(ends) - 1 and first >= ends[place][0]:
             place += 1
-        steps.append(ends[place][1] if last > first else -1)  # special tokens have no character
+        steps.append(-1 if token in special else ends[place][1])
     return Encoded(torch.tensor(found["input_ids"]), torch.tensor(steps))
 
 

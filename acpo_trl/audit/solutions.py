@@ -35,10 +35,12 @@ class Solution:
 
 
 class Loaded(NamedTuple):
-    """Solutions, and how many rows had no error."""
+    """Failed solutions, and how many rows are none."""
 
     solutions: list[Solution]
     num_without_error: int
+    num_right: int
+    """With a wrong step and yet the right answer: a reward on the answer would not blame them."""
 
 
 def load_solutions(path: Path) -> Loaded:
@@ -64,8 +66,15 @@ def load_solutions(path: Path) -> Loaded:
             f"{str(path)!r}: has the columns {sorted(rows[0])}; expected those of ProcessBench, MR-GSM8K, "
             f"BIG-Bench-Mistake or AgentProcessBench: one of {[sorted(columns) for columns, _ in READERS]}."
         )
-    solutions = [solution for number, row in enumerate(rows) if (solution := _read(read, row, path, number))]
-    return Loaded(solutions, len(rows) - len(solutions))
+    solutions = [_read(read, row, path, number) for number, row in enumerate(rows)]
+    wrong = [(row, solution) for row, solution in zip(rows, solutions, strict=True) if solution is not None]
+    failed = [solution for row, solution in wrong if not _is_right(row)]
+    return Loaded(failed, len(rows) - len(wrong), len(wrong) - len(failed))
+
+
+def _is_right(row: Row) -> bool:
+    """Whether the file says that the answer is right; AgentProcessBench says it in `final_label`."""
+    return row.get("final_answer_correct") is True or row.get("final_label") == 1
 
 
 def _read(read: Callable[[Row], Solution | None], row: Row, path: Path, number: int) -> Solution | None:
@@ -73,23 +82,25 @@ def _read(read: Callable[[Row], Solution | None], row: Row, path: Path, number: 
         solution = read(row)
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{str(path)!r}, row {number}: cannot be read ({error!r}); remove or correct it.") from error
-    if solution is not None and not 0 <= solution.first_error < solution.num_steps:
+    if solution is not None and not (
+        type(solution.first_error) is int and 0 <= solution.first_error < solution.num_steps
+    ):
         raise ValueError(
-            f"{str(path)!r}, row {number}: first wrong step {solution.first_error} of {solution.num_steps}, counted "
+            f"{str(path)!r}, row {number}: first wrong step {solution.first_error!r} of {solution.num_steps}, counted "
             "from 0; expected one of its steps; remove or correct it."
         )
     return solution
 
 
-def _from_steps(row: Row, first_error: int | None) -> Solution | None:
-    if first_error is None or first_error < 0:
-        return None
+def _from_steps(row: Row, first_error: Any) -> Solution:
+    if not isinstance(row["steps"], list):
+        raise TypeError(f"steps is a {type(row['steps']).__name__}, expected a list of texts")
     segments = tuple(Segment(str(text), number) for number, text in enumerate(row["steps"]))
     return Solution(str(row["id"]), str(row["problem"]), segments, first_error)
 
 
 def _process_bench(row: Row) -> Solution | None:
-    return _from_steps(row, row["first_error"])
+    return None if row["first_error"] in (None, -1) else _from_steps(row, row["first_error"])
 
 
 def _mr_gsm8k(row: Row) -> Solution | None:

@@ -6,6 +6,7 @@ import platform
 import random
 import sys
 import time
+from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,8 @@ def prepare(given: argparse.Namespace) -> tuple[list[Any], Any, Any]:
     left_out = sum(len(each.solutions) for each in loaded) - len(solutions)
     print(
         f"{len(solutions)} failed solutions of two steps or more; {sum(each.num_without_error for each in loaded)} "
-        f"without a wrong step and {left_out} of one step are left out."
+        f"without a wrong step, {sum(each.num_right for each in loaded)} with a wrong step and the right answer, and "
+        f"{left_out} of one step are left out."
     )
     if not solutions:
         raise ValueError(f"data {[str(path) for path in given.data]}: no failed solution; expected some.")
@@ -59,7 +61,10 @@ def prepare(given: argparse.Namespace) -> tuple[list[Any], Any, Any]:
     choice = choose_model(given.model, None, dtype=given.dtype)
     known = look_at(choice)
     processor = load_processor(choice.tokenizer, None, False, "model")
-    return solutions, getattr(processor, "tokenizer", processor), (choice, known.max_length)
+    tokenizer = getattr(processor, "tokenizer", processor)
+    if not tokenizer.is_fast:
+        raise ValueError(f"tokenizer of {given.model!r}: cannot say where its tokens begin; expected a fast one.")
+    return solutions, tokenizer, (choice, known.max_length)
 
 
 def audit(given: argparse.Namespace, solutions: list[Any], tokenizer: Any, model: Any) -> None:
@@ -84,13 +89,17 @@ def audit(given: argparse.Namespace, solutions: list[Any], tokenizer: Any, model
             unit="solution",
         )
     )
-    verdicts = [verdicts_of(scores, solution.first_error) for solution, scores in scored if scores is not None]
+    found = [(solution, scores) for solution, scores in scored if not isinstance(scores, str)]
+    verdicts = [verdicts_of(scores, solution.first_error) for solution, scores in found]
+    left_out = Counter(scores for _, scores in scored if isinstance(scores, str))
+    reasons = ", ".join(f"{count} {reason}" for reason, count in left_out.items()) or "none"
+    if not verdicts:
+        sys.exit(f"acpo-trl audit: error: no solution could be judged; left out: {reasons}.")
     rows = summarize(verdicts)
     about = (
         f"{len(verdicts)} failed solutions of {', '.join(path.name for path in given.data)} under "
-        f"{Path(given.model).name}, {len(scored) - len(verdicts)} left out as too long or with a "
-        f"step without token; seed {given.seed}, 95 % "
-        f"intervals; {time.perf_counter() - started:.0f} s, {platform.machine()}, Python {platform.python_version()}, "
+        f"{Path(given.model).name}, left out: {reasons}; seed {given.seed}, 95 % intervals; "
+        f"{time.perf_counter() - started:.0f} s, {platform.machine()}, Python {platform.python_version()}, "
         f"torch {torch.__version__}"
     )
     print(text_table(rows))
@@ -98,5 +107,13 @@ def audit(given: argparse.Namespace, solutions: list[Any], tokenizer: Any, model
     if given.output_dir is not None:
         given.output_dir.mkdir(parents=True, exist_ok=True)
         (given.output_dir / "audit.md").write_text(f"{markdown_table(rows)}\n\n{about}.\n", encoding="utf-8")
-        content = {"about": about, "rows": [asdict(row) for row in rows]}
+        content = {
+            "model": given.model,
+            "data": [str(path) for path in given.data],
+            "seed": given.seed,
+            "num_solutions": len(verdicts),
+            "left_out": dict(left_out),
+            "about": about,
+            "rows": [asdict(row) for row in rows],
+        }
         (given.output_dir / "audit.json").write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")

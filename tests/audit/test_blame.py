@@ -9,7 +9,7 @@ from tiny import byte_tokenizer, qwen2
 
 from acpo_trl.audit import SIGNALS, Solution, judge_solution, markdown_table, score_solutions, summarize, text_table
 from acpo_trl.audit.blame import pooled, verdicts_of
-from acpo_trl.audit.score import TokenScores, encode
+from acpo_trl.audit.score import EMPTY_STEP, TOO_LONG, TokenScores, encode
 from acpo_trl.audit.solutions import Segment
 
 
@@ -148,12 +148,24 @@ def test_tokens_belong_to_the_step_that_they_begin_in_and_shown_text_to_none():
 
 def test_what_is_too_long_or_has_an_empty_step_is_told():
     model, tokenizer = qwen2().eval(), plain_tokenizer()
-    ones = [solution("ab", "c"), solution("a" * 90, "b")]
+    ones = [solution("ab", "c"), solution("a" * 90, "b"), Solution("e", "?", (Segment("", 0), Segment("", 1)), 0)]
+    tokenizer.add_special_tokens({"additional_special_tokens": ["\n\n"]})  # so that an empty step has no token
     found = {
-        one.num_steps + len(one.segments[0].text): scores
-        for one, scores in score_solutions(ones, model, tokenizer, max_length=50)
+        one.id + one.segments[0].text[:2]: scores for one, scores in score_solutions(ones, model, tokenizer, 2, 50)
     }
-    assert found[4] is not None and found[92] is None
+    assert isinstance(found["sab"], TokenScores)
+    assert (found["saa"], found["e"]) == (TOO_LONG, EMPTY_STEP)
+
+
+def test_the_order_of_solutions_does_not_matter():
+    model, tokenizer = qwen2(seed=2).eval(), plain_tokenizer()
+    ones = [solution("ab", "c" * size, problem="?" * size) for size in (1, 9, 4, 6)]
+    there, back = (
+        {one: scores.log_probs for one, scores in score_solutions(order, model, tokenizer, 3)}
+        for order in (ones, ones[::-1])
+    )
+    for one in ones:
+        torch.testing.assert_close(there[one], back[one], rtol=0, atol=1e-5)
 
 
 def test_a_slow_tokenizer_is_refused():

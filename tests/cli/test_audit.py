@@ -22,9 +22,11 @@ def data(write_rows):
 def test_a_table_is_printed_and_kept(model_dir, data, tmp_path, capsys):
     audit("--model", model_dir, "--data", data, "--output_dir", tmp_path / "out")
     said = capsys.readouterr().out
-    assert "5 failed solutions of two steps or more; 1 without a wrong step and 1 of one step are left out." in said
+    assert "5 failed solutions of two steps or more; 1 without a wrong step, 0 with a wrong step and the right" in said
     assert "5 failed solutions of rows.jsonl under" in said
-    rows = json.loads((tmp_path / "out" / "audit.json").read_text())["rows"]
+    content = json.loads((tmp_path / "out" / "audit.json").read_text())
+    assert (content["num_solutions"], content["left_out"], content["seed"]) == (5, {}, 0)
+    rows = content["rows"]
     chance = next(row for row in rows if row["signal"] == "nothing")
     assert (chance["top1"]["mean"], chance["auc"]["mean"]) == (pytest.approx(1 / 3), 0.5)
     assert (tmp_path / "out" / "audit.md").read_text().startswith("| blame | pooled by |")
@@ -49,3 +51,9 @@ def test_a_limit_draws_the_same_solutions_for_a_seed(model_dir, data, tmp_path):
 def test_mistakes_are_told_in_one_line(model_dir, data, arguments, message):
     with pytest.raises(SystemExit, match=message):
         audit("--model", model_dir, *(argument.format(data=data) for argument in arguments))
+
+
+def test_solutions_that_are_all_too_long_are_told(model_dir, write_rows):
+    rows = write_rows({"id": 1, "problem": "?", "steps": ["x" * 5000, "y"], "first_error": 0})
+    with pytest.raises(SystemExit, match="no solution could be judged; left out: 1 longer than the model can read"):
+        audit("--model", model_dir, "--data", rows)
