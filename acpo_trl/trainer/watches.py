@@ -54,7 +54,7 @@ WATCHES: dict[str, Watch] = {
         "acpo/mode_rate",
         "sampling is all but greedy, so the completions of a group are the same",
         ("a higher `temperature`", "a larger `num_generations`"),
-        above=0.995,
+        above=0.999,
         spares_learning=True,
     ),
     "credit_tilt": Watch(

@@ -60,6 +60,10 @@ HEALTHY = {
         reward=curve(0.3, 0.99, 0.01),
         **{"acpo/mode_rate": curve(0.8, 0.999)},
     ),
+    "is sure of a short task that it learned before the first window": run(
+        reward=curve(0.85, 0.87, 0.03),
+        **{"acpo/mode_rate": curve(0.991, 0.996)},  # as in the quick start
+    ),
     "needs fewer turns and earns more": run(
         reward=curve(0.3, 0.8, 0.05), **{**TURNS, "turns/count/mean": curve(6.0, 2.5, 0.2), "turns/stop/error": 0.0}
     ),
